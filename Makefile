@@ -8,10 +8,11 @@ SITE ?= .venv-docs
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
-# Dialects in packages of their own, which are tested together with hookloop.
-PACKAGES := packages/hookloop-callbacks
-PAGE := src/hookloop/board/page/index.html
-PAGE_SOURCES := $(filter-out board/node_modules,$(wildcard board/*)) $(shell find board/src board/tests -type f 2>/dev/null)
+# What is installed beside the engine, and is tested together with it.
+PACKAGES := packages/hookloop-board packages/hookloop-callbacks
+BOARD := packages/hookloop-board
+PAGE := $(BOARD)/src/hookloop_board/page/index.html
+PAGE_SOURCES := $(filter-out %/node_modules,$(wildcard $(BOARD)/page/*)) $(shell find $(BOARD)/page/src $(BOARD)/page/tests -type f 2>/dev/null)
 # --no-compile: Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
@@ -32,7 +33,7 @@ help: ## List the targets
 
 $(RUNNABLE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --editable '.[board,examples]'
+	$(PIP_INSTALL) --editable '.[examples]'
 	@touch $@
 
 $(INSTALLED): $(RUNNABLE) $(PACKAGES:=/pyproject.toml)
@@ -45,7 +46,7 @@ install: $(INSTALLED) ## Make the virtual environment with hookloop and its tool
 demo: export OMP_NUM_THREADS ?= 1
 demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its test accuracy
 	$(BIN)/hookloop train examples/digits/config.yaml
-	@echo "Look at the run in a browser:  $(BIN)/hookloop board runs --open"
+	@echo "List your runs:  $(BIN)/hookloop runs     After 'make install' in a browser:  $(BIN)/hookloop board --open"
 
 test: check peers docs ## What CI runs, from nothing: style, types, layers, every test, the site
 
@@ -66,11 +67,11 @@ else
 endif
 
 $(PAGE): $(PAGE_SOURCES)
-	cd board && npm ci --no-audit --no-fund && npm run build && npm test
+	cd $(BOARD)/page && npm ci --no-audit --no-fund && npm run build && npm test
 	@touch $@
 
 screenshots: $(INSTALLED) board ## Take the pictures of docs/board.md again, in Chromium
-	HOOKLOOP_SCREENSHOTS=$(CURDIR)/docs/images/board $(BIN)/pytest -q tests/board/test_views.py
+	HOOKLOOP_SCREENSHOTS=$(CURDIR)/docs/images/board $(BIN)/pytest -q $(BOARD)/tests/browser/test_views.py
 
 long: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
 	$(BIN)/pytest $(SPREAD) -m long
@@ -152,5 +153,5 @@ downstream: $(DOWNSTREAM)/.installed ## The same with the long proofs, and the e
 	$(DOWNSTREAM)/bin/python -m pytest -W ignore $(SPREAD) tests/downstream
 
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) $(SITE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist board/node_modules src/hookloop/board/page
+	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) $(SITE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist $(BOARD)/page/node_modules $(dir $(PAGE))
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

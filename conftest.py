@@ -23,7 +23,8 @@ if hasattr(signal, "SIGHUP"):
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-TESTS = Path(__file__).parent / "tests"
+ROOT = Path(__file__).parent
+TESTS = (ROOT / "tests", *ROOT.glob("packages/*/tests"))
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if "graft" in collection_path.parts and find_spec("mmengine") is None:
         return True
     is_shared = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
-    return True if is_shared and collection_path.is_relative_to(TESTS) else None
+    return True if is_shared and any(map(collection_path.is_relative_to, TESTS)) else None
 
 
 @pytest.fixture(autouse=True)

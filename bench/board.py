@@ -161,7 +161,7 @@ def main() -> None:
         sys.exit(1 if os.environ.get("CI") == "true" else 0)
     from playwright.sync_api import sync_playwright
 
-    from hookloop.board.page import built_page
+    from hookloop_board.page import built_page
 
     built_page()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

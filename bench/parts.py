@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from bench import ours
 from bench.tiny import EMA_SHARE, Case, Perceptron, Work, make_data, parameters
 from hookloop import Hook, Run, Trainer
-from hookloop.core.hook import Call
+from hookloop.engine.hook import Call
 from hookloop.update.objective import forward_inputs, loss_from
 from hookloop.update.update import Update
 

@@ -35,8 +35,8 @@ from bench import by_hand, growth, kinds, ours, ranks, report, start
 from bench.race import Result, Train, race
 from bench.tiny import Case, Work
 from hookloop import Hook
-from hookloop.core.plan import Plan, fire
-from hookloop.core.points import PointTable
+from hookloop.engine.plan import Plan, fire
+from hookloop.engine.points import PointTable
 
 PEERS = {
     "ignite": "pytorch-ignite",

@@ -29,12 +29,12 @@ import torch
 from torch import Tensor, nn
 
 from hookloop import Trainer
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.trainer.checkpoints import CheckpointSaver
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 WIDTH = 1024
 

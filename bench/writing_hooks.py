@@ -32,7 +32,7 @@ class Probe(Hook):
 
     def after_train_iter(self, run: object) -> None:
         """Measure, in an iteration in which the hook is not due."""
-        from hookloop.core.run import Run
+        from hookloop.engine.run import Run
 
         assert isinstance(run, Run)
         if run.progress.iter != 149:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "loop.svg"
 

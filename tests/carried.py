@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
-from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.random.states import GeneratorStates, seed_all
 from hookloop.data.stream import Stream
 
 
@@ -102,7 +102,7 @@ def read_cut(make, passes, cuts=(), size=1, seed=3):
 
 
 def _resumed(source, make):
-    file, now = io.BytesIO(), Randomness.now()
+    file, now = io.BytesIO(), GeneratorStates.now()
     torch.save(source.state_dict(), file)
     source.close()
     file.seek(0)

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests import warm
@@ -72,6 +73,8 @@ def run_console(block: str, directory: Path, where: str) -> None:
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, expected = _command_and_output(part)
         place = f"{where}: $ {command}"
+        if command.startswith("hookloop board") and find_spec("hookloop_board") is None:
+            continue  # It is in a package of its own; the engine is tested without it, too.
         if command.startswith("hookloop board") and "--export" not in command:
             _serve(command, expected, directory, place)
             continue

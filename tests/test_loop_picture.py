@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "loop_picture.py"
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop.core.hook import Hook
-from hookloop.core.points import POINTS
-from hookloop.core.run import Run
+from hookloop.engine.hook import Hook
+from hookloop.engine.points import POINTS
+from hookloop.engine.run import Run
 from hookloop.trainer.trainer import Trainer
 
 

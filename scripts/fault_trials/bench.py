@@ -18,10 +18,10 @@ import torch
 from fault_trials.process import TrainingProcess, TrialFailed
 from fault_trials.training import SMALL, Size, make_trainer
 from hookloop import Hook
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.run import Run
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.run import Run
 
 CLOCKS = ("time", "/data_time", "/iter_time")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from fault_trials.bench import Bench, final_checkpoint, read_metrics
 from fault_trials.process import TrialFailed
 from hookloop import Hook
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.run import Run
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.run import Run
 
 
 def kill_at_random(bench: Bench) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from fault_trials.bench import Bench
 from fault_trials.process import REJECTED, TrialFailed
 from hookloop import Hook
-from hookloop.core.run import Run
+from hookloop.engine.run import Run
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda data: data[: len(data) // 2],

@@ -22,9 +22,9 @@ from fault_trials.forked_ranks import LaunchedRanks, adopt_orphans
 from fault_trials.process import TrialFailed
 from fault_trials.training import Noisy
 from hookloop import Hook, Trainer
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.run import Run
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.run import Run
 from hookloop.hooks import AverageWeights, SaveCheckpoint, WriteMetrics
 
 STRATEGIES = ("replicated", "sharded")

@@ -18,8 +18,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fault_trials.bench import Bench, final_checkpoint
 from fault_trials.process import TrialFailed
 from hookloop import Hook
-from hookloop.checkpoint.compare import compare
-from hookloop.core.run import Run
+from hookloop.checkpoint.state.compare import compare
+from hookloop.engine.run import Run
 from hookloop.hooks import SaveCheckpoint, WriteTo
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record

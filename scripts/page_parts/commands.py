@@ -10,6 +10,7 @@ import click
 from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.main import COMMANDS, VERBS, cli
 from hookloop.cli.output import JSON, QUIET
+from hookloop.cli.plugged import OURS
 
 PAGE = """\
 # Commands and options
@@ -41,14 +42,25 @@ ENTRY = """\
 def page() -> str:
     """Write the page of all commands."""
     context = click.Context(cli, info_name="hookloop")
-    found = {verb: cli.get_command(context, verb) for verb in VERBS}
+    found = {verb: cli.get_command(context, verb) for verb in VERBS if verb not in OURS}
     commands = {verb: command for verb, command in found.items() if command is not None}
-    rows = [
-        f"| [`{verb}`](#{verb}) | {_escaped(command.get_short_help_str(limit=200))} |"
+    rows_of = {
+        verb: f"| [`{verb}`](#{verb}) | {_escaped(command.get_short_help_str(limit=200))} |"
         for verb, command in commands.items()
-    ]
+    }
+    # Those of packages of their own have their options on the page of command lines, so that this
+    # page is the same wherever they are not installed.
+    rows_of |= {
+        verb: f"| [`{verb}`](../command-line.md#{verb}) | {does[:-1]}: `pip install '{install}'`. |"
+        for verb, (install, does) in OURS.items()
+    }
     entries = [_entry(verb, command, context) for verb, command in commands.items()]
-    return PAGE.format(json=JSON, quiet=QUIET, rows="\n".join(rows), entries="\n\n".join(entries))
+    return PAGE.format(
+        json=JSON,
+        quiet=QUIET,
+        rows="\n".join(rows_of[verb] for verb in VERBS),
+        entries="\n\n".join(entries),
+    )
 
 
 def _entry(verb: str, command: click.Command, parent: click.Context) -> str:

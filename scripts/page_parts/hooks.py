@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 import hookloop.hooks
-from hookloop.core.hook import Hook, Priority
-from hookloop.core.points import PointTable
+from hookloop.engine.hook import Hook, Priority
+from hookloop.engine.points import PointTable
 from hookloop.trainer.default_hooks import KNOWN_HOOKS
 from page_parts.docstrings import in_markdown, meanings, sections
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from hookloop.core import points
-from hookloop.core.points import POINTS, Point
+from hookloop.engine import points
+from hookloop.engine.points import POINTS, Point
 
 PAGE = """\
 # Mount points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import cast
 
@@ -13,10 +13,13 @@ from page_parts.docstrings import first_line
 
 MODULES = {
     "hookloop": "What a training script imports.",
+    "hookloop.commands": "What a command of another package is made of.",
     "hookloop.runs": "Read runs from disk, without torch.",
     "hookloop.writers": "Writers, and the records that they take: for writers of your own.",
     "hookloop.testing": "What a project needs to test its hooks.",
+    "hookloop.errors": "What the engine raises when its user has to change something.",
     "hookloop.dialects": "What a dialect, the adapter of a foreign hook system, is made of.",
+    "hookloop.dialects.engine_parts": "What a graft takes of the engine.",
 }
 """The modules with public names. Hooks have a page of their own."""
 
@@ -71,11 +74,19 @@ def _duty(value: object) -> str:
     function = inspect.unwrap(cast("Callable[..., object]", value))
     if inspect.isclass(value) or inspect.isroutine(function):
         return first_line(value).replace("|", "\\|")
-    if isinstance(value, Registry):
-        many = f"{value.kind}es" if value.kind.endswith("s") else f"{value.kind}s"
-        return f"A `Registry`: the {many} that a config can name."
+    if isinstance(value, Registry | Mapping):
+        return _listed(value)
     if type(value).__module__.startswith("hookloop"):
         return f"A `{type(value).__name__}`: {first_line(type(value))}"
+    if isinstance(value, str | int | tuple):
+        return f"`{value!r}`."
     if type(value) is object:
         return "A marker, compared with `is`."
     return f"A type, `{value}`.".replace("|", "\\|").replace("typing.", "")
+
+
+def _listed(value: Registry[object] | Mapping[str, object]) -> str:
+    if isinstance(value, Registry):
+        many = f"{value.kind}es" if value.kind.endswith("s") else f"{value.kind}s"
+        return f"A `Registry`: the {many} that a config can name."
+    return f"A mapping with the keys {', '.join(f'`{key}`' for key in value)}."

@@ -13,10 +13,10 @@ from hookloop.version import VERSION as __version__
 
 # Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.checkpoint.request import Save
-    from hookloop.checkpoint.store import CheckpointStore
-    from hookloop.checkpoint.weights import Pretrained
+    from hookloop.checkpoint.saving.request import Save
+    from hookloop.checkpoint.state.pretrained import Pretrained
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.config.build import build
     from hookloop.config.load import load
     from hookloop.config.registry import (
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.core.hook import Hook, Priority
-    from hookloop.core.points import Point
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook, Priority
+    from hookloop.engine.points import Point
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.errors import HookloopError, LossWarning
     from hookloop.every import Every, limit
     from hookloop.lr_schedule import Schedule
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hookloop.runs.policy import Machine
     from hookloop.short_runs.find_batch import FoundBatch, find_batch
     from hookloop.short_runs.find_lr import find_lr
+    from hookloop.short_runs.short_run import ShortRun, short_run
     from hookloop.trainer.meant_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
@@ -75,6 +76,7 @@ __all__ = [
     "Save",
     "Saved",
     "Schedule",
+    "ShortRun",
     "Trainer",
     "Update",
     "__version__",
@@ -84,23 +86,24 @@ __all__ = [
     "find_lr",
     "limit",
     "load",
+    "short_run",
 ]
 
 _NAMES_BY_MODULE = {
-    "hookloop.checkpoint.index": ("Saved",),
-    "hookloop.checkpoint.request": ("Save",),
-    "hookloop.checkpoint.store": ("CheckpointStore",),
-    "hookloop.checkpoint.weights": ("Pretrained",),
+    "hookloop.checkpoint.store.index": ("Saved",),
+    "hookloop.checkpoint.saving.request": ("Save",),
+    "hookloop.checkpoint.store.store": ("CheckpointStore",),
+    "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.core.hook": ("Hook", "Priority"),
+    "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
-    "hookloop.core.points": ("Point",),
-    "hookloop.core.progress": ("Progress",),
-    "hookloop.core.run": ("Run",),
+    "hookloop.engine.points": ("Point",),
+    "hookloop.engine.progress": ("Progress",),
+    "hookloop.engine.run": ("Run",),
     "hookloop.outcome": ("Interrupted", "Outcome"),
     "hookloop.runs.policy": ("Machine",),
     "hookloop.update.update": ("Update",),
@@ -112,6 +115,7 @@ _NAMES_BY_MODULE = {
     ),
     "hookloop.short_runs.find_batch": ("FoundBatch", "find_batch"),
     "hookloop.short_runs.find_lr": ("find_lr",),
+    "hookloop.short_runs.short_run": ("ShortRun", "short_run"),
     "hookloop.trainer.model_table": ("describe_model",),
     "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip

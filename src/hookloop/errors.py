@@ -28,6 +28,24 @@ from dataclasses import dataclass
 
 from hookloop.runs.shown import make_safe
 
+__all__ = [
+    "ArgumentError",
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "HookError",
+    "HookloopError",
+    "IntervalError",
+    "LinkError",
+    "LossWarning",
+    "MetricError",
+    "MissingMetricError",
+    "ModelError",
+    "RunExistsError",
+    "SkippedUpdateError",
+    "nearest",
+]
+
 
 class HookloopError(Exception):
     """Something the user has to fix. The message gives what is wrong, where, and what to do.

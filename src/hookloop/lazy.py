@@ -10,7 +10,11 @@ from importlib import import_module
 
 
 def load_name(namespace: dict[str, object], module: str, name: str) -> object:
-    """Import a name from the module that defines it, and keep it in a package's namespace."""
-    value: object = getattr(import_module(module), name)
+    """Import a name from the module that defines it, and keep it in a package's namespace.
+
+    The module may be followed by the name that it has there: ``module:name``.
+    """
+    module, _, other = module.partition(":")
+    value: object = getattr(import_module(module), other or name)
     namespace[name] = value  # The next access finds it there, without `__getattr__`.
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.checkpoint.schedules import ScheduleState
+from hookloop.checkpoint.state.schedules import ScheduleState
 from hookloop.errors import ModelError
 from hookloop.every import Every
 

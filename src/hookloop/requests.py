@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.runs.checkpoint_names import name_at
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
+    from hookloop.checkpoint.store.index import Saved
 
 Wanted = bool | frozenset[str]
 """Which validation streams to run: all, none, or those with these names."""

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop.checkpoint.compare import Difference, compare
-from hookloop.core.hook import Hook, acts_at
-from hookloop.core.points import POINTS, PointTable
-from hookloop.core.run import Run
-from hookloop.trainer.state import RunState
+from hookloop.checkpoint.state.compare import Difference, compare
+from hookloop.engine.hook import Hook, acts_at
+from hookloop.engine.points import POINTS, PointTable
+from hookloop.engine.run import Run
+from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
 
 __all__ = [

@@ -12,9 +12,9 @@ import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
 
 from hookloop import dialects
-from hookloop.core.hook import Hook
 from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.vissl import ClassyHook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint
 

@@ -14,10 +14,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hookloop.hooks
 from hookloop import Trainer
-from hookloop.core.hook import acts_at
-from hookloop.core.plan import Plan
-from hookloop.core.points import PointTable
-from hookloop.data.generators import process_generators
+from hookloop.data.random.generators import process_generators
+from hookloop.engine.hook import acts_at
+from hookloop.engine.plan import Plan
+from hookloop.engine.points import PointTable
 from hookloop.testing import assert_hook_contract
 from hookloop.writers.jsonl import JsonLines
 

@@ -138,7 +138,7 @@ class ValidateAndGoBack(Hook):
         if run.progress.iter == 4:
             run.validate()
             run.save()
-        if run.progress.iter == 6 and not run.progress.left_out:
+        if run.progress.iter == 6 and not run.progress.skipped_iters:
             run.rewind(4, skip=[6], reason="a test")
 
 

@@ -11,8 +11,8 @@ from tests.ranks import each_rank, on_ranks
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Trainer
-from hookloop.checkpoint.compare import compare
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.state.compare import compare
+from hookloop.engine.hook import Hook
 from hookloop.hooks import (
     AccumulateVariables,
     AverageWeights,

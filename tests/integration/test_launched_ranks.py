@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.cli.main import cli
 
 PROJECT = """

@@ -7,8 +7,8 @@ import torch
 from tests.tiny import make_classifier
 
 from hookloop import hooks
-from hookloop.core.hook import Hook
-from hookloop.core.run import Run
+from hookloop.engine.hook import Hook
+from hookloop.engine.run import Run
 from hookloop.errors import LinkError
 from hookloop.runs.lock import LOCK
 from hookloop.writers.media import MediaFiles

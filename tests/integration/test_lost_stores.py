@@ -16,8 +16,8 @@ import pytest
 from tests.stores import Unreliable, open_unreliable
 from tests.tiny import make_classifier
 
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
 
 

@@ -6,7 +6,7 @@ import torch
 from tests.tiny import make_trainer
 
 from hookloop import Hook, Machine
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.hooks import (
     LogMemory,
     RecordHookTimes,

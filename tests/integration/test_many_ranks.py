@@ -21,8 +21,8 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import DataLoader
 
 from hookloop import Hook
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.points import POINTS
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.points import POINTS
 from hookloop.hooks import AverageWeights, ClipGradients, SavePredictions, StopOnNaN
 
 pytestmark = pytest.mark.slow

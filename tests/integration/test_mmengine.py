@@ -16,7 +16,7 @@ from tests.downstream import mmengine_scenarios as scenarios
 
 from hookloop import dialects
 from hookloop.cli.main import cli
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
 from hookloop.dialects.mmengine.runner.checkpoint import Held, read_checkpoint
 from hookloop.errors import CheckpointError
 

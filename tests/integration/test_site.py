@@ -24,6 +24,7 @@ LINKED = [
         path
         for folder in ("docs", "examples", "packages")
         for path in sorted((ROOT / folder).rglob("*.md"))
+        if "node_modules" not in path.parts
     ),
 ]
 

@@ -11,8 +11,8 @@ from tests.ranks import each_rank, on_ranks
 from torch.utils.data import DataLoader
 
 from hookloop import Hook, Trainer
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.hooks import SaveCheckpoint
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ USER_CODE = Path(__file__).parents[1] / "typed_project" / "user_code.py"
 
 MISSPELLED = """
 from hookloop import Run
-from hookloop.core.plan import Calls, Plan
-from hookloop.core.points import MountPoints, Point
+from hookloop.engine.plan import Calls, Plan
+from hookloop.engine.points import MountPoints, Point
 
 
 def calls_of(plan: Plan) -> Calls:

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop import Hook, Trainer
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
 from hookloop.hooks import SaveCheckpoint
 
 EPOCHS = 3

@@ -1,17 +1,29 @@
 """Kinds of state that nobody declares, each in a training whose weights depend on it."""
 
+import dataclasses
 import random
-from collections import Counter, OrderedDict, defaultdict, deque
-from functools import partial
+import warnings
+from array import array
+from collections import Counter, OrderedDict, UserDict, defaultdict, deque
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from functools import partial, wraps
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from tests.integration import undeclared_elsewhere as elsewhere
 from torch import nn
 from torch.nn.functional import mse_loss
-from torch.optim.lr_scheduler import LambdaLR
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Sampler, Subset
 
 from hookloop import Hook
+from hookloop.engine.hook import FunctionHook
+from hookloop.hooks import AverageWeights
+from hookloop.trainer.preparation import Preparation
 from hookloop.update.update import Update
 
 KINDS = {}
@@ -753,3 +765,734 @@ def counter_of_sampler():
 def object_of_sampler():
     options = of_data(Samples(), sampler=OwnSampler(Plain()), shuffle=False)
     return {**options, "hooks": [MoveSampler()]}
+
+
+# --- what a script rather has by accident -------------------------------------------------------
+
+
+def scaled_step(held, change):
+    """Return a step in which ``held`` is a variable of the closure, and ``change`` changes it."""
+
+    def step(run, batch):
+        scale = change(held) if run.phase == "train" else 1.0
+        return mse_loss(run.model(batch[0]) * scale, batch[1])
+
+    return of_step(step)
+
+
+def _count_attribute(held):
+    held.value += 1
+    return 1 + 0.1 * held.value
+
+
+@kind
+def simple_namespace_of_step():
+    return scaled_step(SimpleNamespace(value=0), _count_attribute)
+
+
+@kind
+def dataclass_of_step():
+    @dataclass
+    class Progress:
+        value: int = 0
+        past: list = field(default_factory=list)
+
+    def change(held):
+        held.past.append(held.value)
+        return _count_attribute(held) + 0.01 * len(held.past)
+
+    return scaled_step(Progress(), change)
+
+
+@kind
+def frozen_dataclass_of_model():
+    @dataclass(frozen=True)
+    class Progress:
+        value: int = 0
+
+    def change(model):
+        model.held = dataclasses.replace(model.held, value=model.held.value + 1)
+        return 1 + 0.1 * model.held.value
+
+    return of_model(OfModel(Progress, change))
+
+
+class Place(NamedTuple):
+    value: int
+
+
+@kind
+def named_tuple_of_model():
+    def change(model):
+        model.held = model.held._replace(value=model.held.value + 1)
+        return 1 + 0.1 * model.held.value
+
+    return of_model(OfModel(lambda: Place(0), change))
+
+
+@kind(named="model.held.1")
+def tuple_with_a_module_of_model():
+    def change(model):
+        model.held = (model.held[0], model.held[1] + 1)
+        return 1 + 0.1 * model.held[1]
+
+    return of_model(OfModel(lambda: (nn.Identity(), 0), change))
+
+
+class Level(Enum):
+    LOW = 1
+    MIDDLE = 2
+    HIGH = 3
+
+
+@kind
+def enum_of_model():
+    def change(model):
+        model.held = Level(min(3, model.held.value + 1))
+        return 1 + 0.1 * model.held.value
+
+    return of_model(OfModel(lambda: Level.LOW, change))
+
+
+class Window(deque):
+    """A subclass of a container."""
+
+
+@kind
+def deque_subclass_of_model():
+    return of_model(OfModel(Window, _append))
+
+
+class History(list):
+    """A subclass of a container."""
+
+
+@kind
+def list_subclass_of_model():
+    return of_model(OfModel(History, _append))
+
+
+class Labels(dict):
+    def __getattr__(self, name):
+        return self[name]
+
+
+@kind
+def dict_subclass_of_model():
+    def change(model):
+        model.held[len(model.held)] = 0.1
+        return 1 + 0.1 * len(model.held)
+
+    return of_model(OfModel(Labels, change))
+
+
+@kind
+def user_dict_of_model():
+    def change(model):
+        model.held[len(model.held)] = 0.1
+        return 1 + 0.1 * len(model.held)
+
+    return of_model(OfModel(UserDict, change))
+
+
+class Steps(int):
+    """A subclass of a plain type."""
+
+
+@kind(named="model.held")
+def int_subclass_of_model():
+    def change(model):
+        model.held = Steps(model.held + 1)
+        return 1 + 0.1 * model.held
+
+    return of_model(OfModel(lambda: Steps(0), change))
+
+
+@kind
+def bytes_that_change_in_place():
+    def change(model):
+        model.held[0] += 1
+        return 1 + 0.1 * model.held[0]
+
+    return of_model(OfModel(lambda: bytearray(2), change))
+
+
+@kind
+def array_of_the_standard_library():
+    def change(model):
+        model.held[0] += 1
+        return 1 + 0.1 * model.held[0]
+
+    return of_model(OfModel(lambda: array("d", [0.0]), change))
+
+
+@kind(named="model.held")
+def fraction_of_model():
+    def change(model):
+        model.held = model.held + 1
+        return 1 + 0.1 * float(model.held)
+
+    return of_model(OfModel(lambda: Fraction(1, 2), change))
+
+
+@kind
+def sparse_tensor_of_model():
+    def change(model):
+        model.held = model.held * 0.9
+        return 1 + model.held.to_dense().sum()
+
+    return of_model(OfModel(lambda: torch.ones(3).to_sparse(), change))
+
+
+@kind(named="model.held")
+def array_of_foreign_bytes():
+    def change(model):
+        model.held[0] += 1
+        return 1 + 0.1 * float(model.held[0])
+
+    return of_model(OfModel(lambda: np.zeros(2, ">f4"), change))
+
+
+@kind
+def class_attribute_of_model():
+    class Model(Net):
+        calls = 0
+
+        def scale(self):
+            if self.training:
+                type(self).calls += 1
+            return 1 + 0.1 * self.calls
+
+    return of_model(Model())
+
+
+@kind
+def class_method_of_loss():
+    class Loss:
+        calls = 0
+
+        @classmethod
+        def count(cls):
+            cls.calls += 1
+
+        def __call__(self, output, targets):
+            self.count()
+            return mse_loss(output * (1 + 0.1 * self.calls), targets)
+
+    return of_loss(Loss())
+
+
+@kind
+def attribute_of_a_function():
+    def step(run, batch):
+        step.calls += 1
+        return mse_loss(run.model(batch[0]) * (1 + 0.1 * step.calls), batch[1])
+
+    step.calls = 0
+    return of_step(step)
+
+
+@kind
+def default_argument_of_step():
+    def step(run, batch, calls=[]):  # noqa: B006 - what is tested
+        calls.append(1)
+        return mse_loss(run.model(batch[0]) * (1 + 0.1 * len(calls)), batch[1])
+
+    return of_step(step)
+
+
+@kind
+def global_of_another_module():
+    elsewhere.CALLS = 0
+
+    def step(run, batch):
+        return mse_loss(run.model(batch[0]) * elsewhere.next_scale(), batch[1])
+
+    return of_step(step)
+
+
+@kind
+def decorated_step():
+    calls = []
+
+    def counted(function):
+        @wraps(function)
+        def inner(*args):
+            calls.append(1)
+            return function(*args) * (1 + 0.1 * len(calls))
+
+        return inner
+
+    @counted
+    def step(run, batch):
+        return mse_loss(run.model(batch[0]), batch[1])
+
+    return of_step(step)
+
+
+# --- modules ------------------------------------------------------------------------------------
+
+
+@kind
+def weight_norm_in_loss():
+    inner = nn.utils.parametrizations.weight_norm(nn.Linear(1, 1))
+    model = Net()
+
+    def loss(output, targets):
+        return mse_loss(inner(output), targets)
+
+    return {"model": model, "loss": loss, "optimizer": optimizer(model, inner)}
+
+
+@kind
+def spectral_norm_in_model():
+    model = Net()
+    nn.utils.parametrizations.spectral_norm(model.layer)
+    return of_model(model)
+
+
+@kind
+def spectral_norm_in_loss():
+    inner = nn.utils.parametrizations.spectral_norm(nn.Linear(1, 3))
+    model = Net()
+
+    def loss(output, targets):
+        return mse_loss(inner(output).mean(1, keepdim=True), targets)
+
+    return {"model": model, "loss": loss, "optimizer": optimizer(model, inner)}
+
+
+@kind
+def old_weight_norm_in_step():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inner = nn.utils.weight_norm(nn.Linear(1, 1))
+
+    def step(run, batch):
+        return mse_loss(inner(run.model(batch[0])), batch[1])
+
+    return of_step(step, None, inner)
+
+
+@kind
+def batch_norm_in_step():
+    norm = nn.BatchNorm1d(1)
+
+    def step(run, batch):
+        with torch.no_grad():
+            norm.train(run.phase == "train")(batch[1])
+        return mse_loss(run.model(batch[0]) - norm.running_mean, batch[1])
+
+    return of_step(step)
+
+
+@kind
+def lazy_module_in_step():
+    head = nn.LazyLinear(1)
+
+    def step(run, batch):
+        with torch.no_grad():
+            head(batch[0])
+            head.weight.mul_(0.9)
+        return mse_loss(run.model(batch[0]) + head(batch[0]).detach(), batch[1])
+
+    return of_step(step)
+
+
+@kind
+def modules_in_a_list_of_step():
+    heads = [nn.Linear(1, 1), {"other": nn.Linear(1, 1)}]
+
+    def step(run, batch):
+        output = run.model(batch[0])
+        return mse_loss(heads[0](output) + heads[1]["other"](output), batch[1])
+
+    return of_step(step, None, heads[0], heads[1]["other"])
+
+
+@kind
+def module_with_two_owners():
+    shared = CenteredLoss()
+
+    def step(run, batch):
+        return shared(run.model(batch[0]), batch[1])
+
+    class Reads(Hook):
+        takes_part_in_training = True
+
+        def __init__(self):
+            self.module = shared
+
+        def after_update(self, run):
+            with torch.no_grad():
+                run.model.layer.bias += 0.01 * self.module.center.sum()
+
+    return {**of_step(step), "hooks": [Reads()]}
+
+
+@kind
+def module_with_its_own_optimizer_in_step():
+    critic = nn.Linear(1, 1)
+    own = torch.optim.SGD(critic.parameters(), lr=0.1, momentum=0.9)
+
+    def step(run, batch):
+        output = run.model(batch[0])
+        if run.phase == "train":
+            own.zero_grad()
+            with torch.enable_grad():
+                gradients = torch.autograd.grad(
+                    mse_loss(critic(output.detach()), batch[1]), list(critic.parameters())
+                )
+            for one, gradient in zip(critic.parameters(), gradients, strict=True):
+                one.grad = gradient
+            own.step()
+        return mse_loss(output, critic(output.detach()).detach())
+
+    return of_step(step)
+
+
+@kind
+def function_on_a_gradient():
+    calls = []
+
+    def change(gradient):
+        calls.append(1)
+        return gradient * (1 + 0.1 * len(calls))
+
+    model = Net()
+    model.layer.bias.register_hook(change)
+    return of_model(model)
+
+
+@kind
+def forward_hook_with_a_counter():
+    calls = []
+
+    def change(module, inputs, output):
+        if module.training:
+            calls.append(1)
+        return output * (1 + 0.1 * len(calls))
+
+    model = Net()
+    model.layer.register_forward_hook(change)
+    return of_model(model)
+
+
+@kind
+def model_that_leaves_something_out_of_its_state():
+    class Model(Net):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("held", torch.zeros(()))
+
+        def scale(self):
+            if self.training:
+                self.held += 0.1
+            return 1 + self.held
+
+        def state_dict(self, *args, **options):
+            state = super().state_dict(*args, **options)
+            return {name: value for name, value in state.items() if name != "held"}
+
+        def load_state_dict(self, state, strict=True, assign=False):
+            return super().load_state_dict(state, strict=False, assign=assign)
+
+    return of_model(Model())
+
+
+@kind
+def module_in_evaluation_mode():
+    class Model(Net):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(1)
+
+        def forward(self, inputs):
+            return self.norm(self.layer(inputs))
+
+    class Freeze(Hook):
+        takes_part_in_training = True
+
+        def after_train_iter(self, run):
+            if run.progress.iter >= 2 and run.model.norm.training:
+                run.model.norm.eval()
+
+    # It is done once: in the middle of an epoch that has more iterations than are left.
+    class Once(Freeze):
+        def after_train_iter(self, run):
+            if run.progress.iter == 2:
+                run.model.norm.eval()
+
+    return {**of_model(Model()), "hooks": [Once()], "epoch_iters": 20}
+
+
+@dataclass(frozen=True)
+class Smoothed(Preparation):
+    """A step of the preparation that holds a module, and lets the model use it."""
+
+    inner: nn.Module
+
+    def apply(self, model):
+        object.__setattr__(model, "scale", self._scale)
+
+    def _scale(self):
+        self.inner.calls += 0.1
+        return 1 + self.inner.calls
+
+    def describe(self):
+        return {"type": "Smoothed"}
+
+
+@kind
+def module_of_a_preparation():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+    return {**of_model(Net()), "prepare": [Smoothed(Counter())]}
+
+
+# --- optimizers and schedules -------------------------------------------------------------------
+
+
+@kind
+def attribute_of_optimizer():
+    class Warm(torch.optim.SGD):
+        def __init__(self, parameters):
+            super().__init__(parameters, lr=0.05)
+            self.calls = 0
+
+        def step(self, closure=None):
+            self.calls += 1
+            for group in self.param_groups:
+                group["lr"] = 0.01 * self.calls
+            return super().step(closure)
+
+    model = Net()
+    return {"model": model, "loss": mse_loss, "optimizer": Warm(model.parameters())}
+
+
+@kind
+def function_on_an_optimizer():
+    calls = []
+
+    def change(one, args, kwargs):
+        calls.append(1)
+        for group in one.param_groups:
+            group["lr"] = 0.01 * len(calls)
+
+    options = of_model(Net())
+    options["optimizer"].register_step_pre_hook(change)
+    return options
+
+
+class OwnSchedule(LRScheduler):
+    """A schedule with a number, a list and a generator of its own."""
+
+    def __init__(self, given):
+        self.noise, self.past = np.random.default_rng(1), []
+        super().__init__(given)
+
+    def get_lr(self):
+        self.past.append(self.noise.random())
+        return [0.01 * (1 + self.past[-1] + 0.1 * len(self.past)) for _ in self.base_lrs]
+
+
+@kind
+def schedule_subclass():
+    options = of_model(Net())
+    return {**options, "schedule": OwnSchedule(options["optimizer"])}
+
+
+@kind
+def schedule_with_an_object():
+    class Scheduled(LRScheduler):
+        def __init__(self, given):
+            self.counter = Plain()
+            super().__init__(given)
+
+        def get_lr(self):
+            self.counter.value += 1
+            return [0.05 / (1 + 0.1 * self.counter.value) for _ in self.base_lrs]
+
+    options = of_model(Net())
+    return {**options, "schedule": Scheduled(options["optimizer"])}
+
+
+# --- hooks and data -----------------------------------------------------------------------------
+
+
+@kind
+def closure_attached_as_hook():
+    calls = []
+
+    def after_update(run):
+        calls.append(1)
+        with torch.no_grad():
+            run.model.layer.bias += 0.01 * len(calls)
+
+    return of_hook(FunctionHook(after_update, "after_update", takes_part_in_training=True))
+
+
+@kind
+def subclass_of_one_of_our_hooks():
+    class Counting(AverageWeights):
+        takes_part_in_training = True
+
+        def __init__(self):
+            super().__init__(momentum=0.1)
+            self.calls = 0
+
+        def after_update(self, run):
+            super().after_update(run)
+            self.calls += 1
+            with torch.no_grad():
+                run.model.layer.bias += 0.01 * self.calls
+
+    return of_hook(Counting())
+
+
+class Remembers(Dataset):
+    """A data set that is filled as the training goes."""
+
+    def __init__(self):
+        self.past = []
+
+    def __len__(self):
+        return len(self.past)
+
+    def __getitem__(self, index):
+        return self.past[index]
+
+
+@kind
+def data_set_that_a_step_fills():
+    remembered = Remembers()
+
+    def step(run, batch):
+        output = run.model(batch[0])
+        if run.phase == "train":
+            remembered.past.append(output.detach().mean())
+        return mse_loss(output * (1 + 0.1 * len(remembered)), batch[1] + remembered[-1])
+
+    return of_step(step)
+
+
+@kind
+def data_that_a_hook_replaced():
+    class Other(Hook):
+        takes_part_in_training = True
+
+        def __init__(self):
+            self.other = DataLoader(CountingSamples(), batch_size=6, shuffle=True)
+            self.is_done = False
+
+        def before_train(self, run):
+            if run.progress.iter >= 2:
+                run.train_data.replace(self.other)
+
+        def after_train_iter(self, run):
+            if run.progress.iter == 2:
+                run.train_data.replace(self.other, now=True)
+
+    return {**of_data(Samples()), "hooks": [Other()], "epoch_iters": 20}
+
+
+@kind
+def counter_of_validation_data():
+    validated = CountingSamples()
+
+    class Follow(Hook):
+        takes_part_in_training = True
+
+        def after_train_iter(self, run):
+            with torch.no_grad():
+                run.model.layer.bias += 0.001 * validated.calls
+
+    data = DataLoader(validated, batch_size=24)
+    return {**of_model(Net()), "val_data": data, "val_every": "1 iter", "hooks": [Follow()]}
+
+
+@kind
+def data_in_wrappers():
+    samples = CountingSamples()
+    return of_data(ConcatDataset([Subset(samples, range(12)), Subset(samples, range(12, 24))]))
+
+
+@kind(named="train_data may not be exact")
+def passes_of_an_iterable():
+    class Batches:
+        def __init__(self):
+            self.passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            samples = Samples()
+            for i in range(0, 24, 6):
+                yield samples.inputs[i : i + 6] * self.passes, samples.targets[i : i + 6]
+
+    return {**of_model(Net()), "train_data": Batches()}
+
+
+@kind(named="train_data may not be exact")
+def passes_of_an_iterable_data_set():
+    class Batches(IterableDataset):
+        def __init__(self):
+            self.passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            samples = Samples()
+            for i in range(24):
+                yield samples.inputs[i] * self.passes, samples.targets[i]
+
+    return {**of_model(Net()), "train_data": DataLoader(Batches(), batch_size=6)}
+
+
+class EpochSampler(Sampler):
+    """Shuffles by a number of its own that counts its passes."""
+
+    def __init__(self):
+        self.passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        generator = torch.Generator().manual_seed(self.passes)
+        yield from torch.randperm(24, generator=generator).tolist()
+
+    def __len__(self):
+        return 24
+
+
+@kind
+def passes_of_a_sampler():
+    return of_data(Samples(), sampler=EpochSampler(), shuffle=False)
+
+
+class HardBatches:
+    """A batch sampler that chooses by the losses that a hook gives it."""
+
+    def __init__(self):
+        self.losses = torch.zeros(24)
+
+    def __iter__(self):
+        for _ in range(4):
+            yield (self.losses + torch.arange(24) / 100).argsort()[-6:].tolist()
+
+    def __len__(self):
+        return 4
+
+
+@kind
+def losses_of_a_batch_sampler():
+    chooses = HardBatches()
+
+    class Give(Hook):
+        takes_part_in_training = True
+
+        def after_train_iter(self, run):
+            chooses.losses[run.progress.iter] = run.loss.detach()
+
+    loader = DataLoader(Samples(), batch_sampler=chooses)
+    return {**of_model(Net()), "train_data": loader, "hooks": [Give()]}

@@ -26,7 +26,7 @@ from torch.utils.data import (
 
 import hookloop.hooks
 from hookloop import Hook, Trainer
-from hookloop.data.seeding import SeededSamples
+from hookloop.data.random.per_sample import SeededSamples
 from hookloop.hooks import (
     AverageWeights,
     RecordTimes,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookloop.core.progress import Progress
+from hookloop.engine.progress import Progress
 from hookloop.errors import HookloopError, IntervalError
 from hookloop.every import Every, Milestones
 

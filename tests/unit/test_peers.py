@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hookloop import Trainer, hooks, peers
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.peers import suggestion, translation
 
 TABLES = {

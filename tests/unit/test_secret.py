@@ -4,7 +4,7 @@ import pickle
 import pytest
 import torch
 
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.data.portable import to_portable
 from hookloop.errors import HookloopError
 from hookloop.runs import plain_yaml

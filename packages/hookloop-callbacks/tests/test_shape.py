@@ -8,7 +8,10 @@ import hookloop.dialects
 
 SOURCE = Path(__file__).parents[1] / "src" / "hookloop_callbacks"
 MODULES = sorted(SOURCE.rglob("*.py"))
-PUBLIC = {"hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.testing", "hookloop.dialects"}
+PUBLIC = {
+    *("hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.testing"),
+    *("hookloop.errors", "hookloop.dialects"),
+}
 
 
 def imports(path):

@@ -11,9 +11,9 @@ from typing import cast
 
 from torch import Tensor
 
-from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.named import BEST, LAST, load_best, load_named
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.identity import as_id
 from hookloop.runs.policy import OF_ONE_DIRECTORY

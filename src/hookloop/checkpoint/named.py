@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.saving.retention import first_to_stay
 from hookloop.checkpoint.search import load_newest, own_locations
-from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
-from hookloop.checkpoint.store import CheckpointStore, load
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.storage import is_checkpoint_directory, is_url
+from hookloop.checkpoint.store.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
 from hookloop.runs.checkpoint_names import is_checkpoint_name
 from hookloop.runs.layout import RunDir

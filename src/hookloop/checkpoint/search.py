@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.storage import is_url
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.identity import as_id, read_identity

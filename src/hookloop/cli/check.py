@@ -11,8 +11,8 @@ import click
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
-from hookloop.cli.scratch import scratch_directory
 from hookloop.every import count_of
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config

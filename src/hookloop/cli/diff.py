@@ -62,7 +62,7 @@ def _data_of(run: RunDir) -> dict[str, object]:
     # A look first, because opening the store imports torch.
     if run.last_checkpoint is None or not run.last_checkpoint.exists():
         return {}
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.runs.config_values import flatten
 
     newest = CheckpointStore(run.path).newest()

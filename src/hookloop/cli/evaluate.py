@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.cli.arguments import CHOICES, run_directory_of
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text
-from hookloop.cli.scratch import scratch_directory
 from hookloop.errors import CheckpointError
 from hookloop.every import count_of
 from hookloop.runs.layout import RunDir
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -200,7 +200,7 @@ def _newest_in(directory: Path) -> str | None:
 
 def _is_of_run(checkpoint: str, home: Path) -> bool:
     """Return whether a file is a complete checkpoint of a run, not only weights."""
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.checkpoint.store.store import CheckpointStore
 
     path = Path(checkpoint)
     # By the index, because a file alone does not show whether parts were left out of it.

@@ -30,7 +30,6 @@ EXAMPLES = {
         "hookloop runs --sort -val/accuracy",
         'hookloop runs --filter "optimizer.lr<0.01" --filter tag=baseline',
     ),
-    "board": ("hookloop board runs --open", "hookloop board runs --export page.html"),
     "diff": ("hookloop diff runs/one runs/two",),
     "ask": ("hookloop ask runs/one save", "hookloop ask runs/one set optimizer.lr=1e-4"),
     "tag": ("hookloop tag runs/one baseline",),

@@ -18,7 +18,7 @@ from hookloop.runs.shown import show_size
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.checkpoint.export import Example
+    from hookloop.checkpoint.export.export import Example
     from hookloop.config.run_model import RunModel
 
 FORMATS = ("onnx", "torch.export", "safetensors", "torchscript")
@@ -65,8 +65,8 @@ def command(
     The model is built from the run's config, which is code: export only runs that you trust. What
     was written is run again and compared with the model, where that is possible.
     """
-    from hookloop.checkpoint.export import SUFFIXES, write_model
-    from hookloop.checkpoint.export_check import compare
+    from hookloop.checkpoint.export.export import SUFFIXES, write_model
+    from hookloop.checkpoint.export.export_check import compare
     from hookloop.config.run_model import load_run_model
 
     path = output if output is not None else run / f"model{SUFFIXES[kind]}"
@@ -118,7 +118,7 @@ def _describe(result: dict[str, object], made: RunModel) -> str:
 
 
 def _example(made: RunModel, shapes: tuple[str, ...]) -> tuple[Example, str]:
-    from hookloop.checkpoint.export import Example, at_least_two
+    from hookloop.checkpoint.export.export import Example, at_least_two
     from hookloop.data.batch import size_of
 
     if shapes:

@@ -12,9 +12,9 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
-from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.table import show_table
 from hookloop.every import count_of
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.short_runs.find_batch import FoundBatch, Trial

@@ -13,10 +13,10 @@ from hookloop.cli.check import build_without_run
 from hookloop.cli.launch import Launch, ranks_option
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
-from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.text_plot import draw_curve
 from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.short_runs.find_lr import RateSearch

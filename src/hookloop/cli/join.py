@@ -21,7 +21,7 @@ def command(checkpoint: str, out: Path, part: str) -> int:
     CHECKPOINT is a directory of shards, which several ranks wrote, or a .pth file. Every file of a
     directory is verified first. With shards, only one tensor at a time is in memory.
     """
-    from hookloop.checkpoint.join import join
+    from hookloop.checkpoint.shards.merge import join
 
     count = join(checkpoint, out, part)
     set_result({"file": str(out), "tensors": count, "bytes": out.stat().st_size})

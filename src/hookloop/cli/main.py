@@ -9,6 +9,7 @@ import click
 
 from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.output import JSON, Output, add_output_options
+from hookloop.cli.plugged import plugged_command, plugged_verbs
 from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.lazy import load_name
 from hookloop.parallel.launched import join_launcher
@@ -63,15 +64,16 @@ MODULES = {"try": "try_out"}
 
 
 class Verbs(click.Group):
-    """A group of commands; each is in the module with its name."""
+    """A group of commands; each is in the module with its name, or in another package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of their use, not of the alphabet."""
-        return list(VERBS)
+        return [*VERBS, *_of_others()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs by purpose."""
-        for title, verbs in GROUPS.items():
+        others = {"From other packages": _of_others()} if _of_others() else {}
+        for title, verbs in {**GROUPS, **others}.items():
             rows = []
             for verb in verbs:
                 command = self.get_command(ctx, verb)
@@ -81,9 +83,10 @@ class Verbs(click.Group):
                 formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a verb."""
-        if cmd_name not in VERBS:  # So that only modules of this package are ever imported here.
-            return None
+        """Import the module of a verb, or what a package has for it."""
+        if cmd_name not in EXAMPLES:  # So that only modules of this package are imported by name.
+            found = plugged_command(cmd_name)
+            return found and add_output_options(found)
         module = MODULES.get(cmd_name, cmd_name.replace("-", "_"))
         command = cast("click.Command", load_name({}, f"hookloop.cli.{module}", "command"))
         examples = EXAMPLES[cmd_name]
@@ -100,8 +103,9 @@ class Verbs(click.Group):
         # Options are left to click, which reports unknown ones itself. While a shell completes, an
         # error would be shown in the middle of the line that is being written.
         is_wrong = args and args[0] not in VERBS and not args[0].startswith("-")
-        if is_wrong and not ctx.resilient_parsing:
-            hint = suggestion(args[0], COMMANDS, VERBS) or f" There are {', '.join(VERBS)}."
+        if is_wrong and not ctx.resilient_parsing and args[0] not in plugged_verbs():
+            verbs = self.list_commands(ctx)
+            hint = suggestion(args[0], COMMANDS, verbs) or f" There are {', '.join(verbs)}."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -117,6 +121,11 @@ class Verbs(click.Group):
                 raise
             message = f"There is no option '{error.option_name}'.{hint}"
             raise click.UsageError(message, error.ctx) from error
+
+
+def _of_others() -> tuple[str, ...]:
+    """Return the verbs that the engine does not know."""
+    return tuple(verb for verb in plugged_verbs() if verb not in VERBS)
 
 
 def _hint_for_option(option: str) -> str | None:

@@ -12,7 +12,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
-from hookloop.cli.scratch import scratch_directory
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.trainer.model_table import ModelTable

@@ -12,8 +12,8 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
-from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.table import show_table
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.trainer.schedule_curve import Curve
@@ -31,7 +31,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     Below it is the learning rate over the whole run, where a schedule moves it.
     """
     from hookloop.config.load import load
-    from hookloop.core.points import POINTS
+    from hookloop.engine.points import POINTS
     from hookloop.trainer.schedule_curve import curves_of
 
     loaded = load(config, overrides)

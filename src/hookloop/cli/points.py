@@ -13,7 +13,7 @@ from hookloop.cli.table import show_table
 @reporting
 def command() -> int:
     """List the mount points in the order of a run, with the signature of a hook's method."""
-    from hookloop.core.points import POINTS
+    from hookloop.engine.points import POINTS
 
     set_result([{"name": p.name, "signature": p.signature, "doc": p.doc} for p in POINTS])
     show_table(

@@ -14,7 +14,7 @@ from hookloop.cli.report import print_text, reporting
 from hookloop.errors import DataError
 
 if TYPE_CHECKING:
-    from hookloop.data.input_file import InputFile
+    from hookloop.data.reading.input_file import InputFile
 
 
 @click.command("predict", short_help="Write what a trained model says about data.")
@@ -65,7 +65,7 @@ def command(
 
 def _inputs(data: str, batch_size: int) -> InputFile | str:
     """Return a file of inputs, or the name of a stream."""
-    from hookloop.data.input_file import SUFFIXES, InputFile
+    from hookloop.data.reading.input_file import SUFFIXES, InputFile
 
     path = Path(data)
     return InputFile(path, batch_size) if path.is_file() or path.suffix in SUFFIXES else data

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hookloop.checkpoint.choice import Chosen
-    from hookloop.checkpoint.publish import Format
-    from hookloop.checkpoint.publish_run import Publication
+    from hookloop.checkpoint.export.publish import Format
+    from hookloop.checkpoint.export.publish_run import Publication
 
 
 @click.command("publish", short_help="Write or upload a run's weights, config and model card.")
@@ -62,7 +62,7 @@ def command(  # noqa: PLR0913 - one for each option
     what 'hf auth login' stored.
     """
     from hookloop.checkpoint.choice import choose
-    from hookloop.checkpoint.publish_run import check_target, collect, write
+    from hookloop.checkpoint.export.publish_run import check_target, collect, write
 
     target = to or str(run / "published")
     config = _read_config(run)

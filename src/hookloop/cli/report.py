@@ -16,12 +16,12 @@ from typing import ParamSpec
 import click
 
 from hookloop.cli.output import Output, current_output
-from hookloop.cli.scratch import Terminated
 from hookloop.errors import ConfigError, HookloopError
 from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.launched import report_end, report_failure
 from hookloop.runs.run_log import RunLog
 from hookloop.runs.shown import make_safe
+from hookloop.short_runs.scratch import Terminated
 
 P = ParamSpec("P")
 

@@ -65,8 +65,10 @@ def command(
     new = _new_directory(home, run_dir)
     if uses_sources:
         _use_sources(loaded, home, new, report)
-    trainer = _build(loaded, new)
-    outcome = trainer.train(max_iters=iters)
+    from hookloop.data.random.states import generators_kept
+
+    with generators_kept():
+        outcome = _build(loaded, new).train(max_iters=iters)
     from hookloop.runs.same_metrics import compare_metrics
 
     return report.conclude(str(outcome), new, compare_metrics(home, new))
@@ -230,12 +232,12 @@ def _use_sources(config: Config, home: Path, new: Path, report: Report) -> None:
 def _build(config: Config, new: Path) -> Trainer:
     """Build the run again, without what it would send or keep elsewhere."""
     from hookloop.config.build import arguments
-    from hookloop.short_runs.short_run import short_run
+    from hookloop.short_runs.short_run import shortened
 
-    short = short_run(arguments(config, run_dir=str(new)), is_quiet=False)
-    if short.left_out:
-        print_text(f"left out: {'; '.join(short.left_out.values())}.")
-    return short.trainer
+    trainer, left_out = shortened(arguments(config, run_dir=str(new)), is_quiet=False)
+    if left_out:
+        print_text(f"left out: {'; '.join(left_out.values())}.")
+    return trainer
 
 
 def _mappings(value: object) -> list[Mapping[str, object]]:

@@ -53,7 +53,7 @@ def command(
     schedules with it. Settings of the optimizer, such as optimizer.lr=1e-4, need --change; the
     change is recorded. RUN can also be a single checkpoint in the directory of a run.
     """
-    from hookloop.checkpoint.storage import is_checkpoint_directory
+    from hookloop.checkpoint.store.storage import is_checkpoint_directory
     from hookloop.config.load import load
     from hookloop.runs.checkpoint_names import is_checkpoint_name
     from hookloop.runs.layout import RunDir

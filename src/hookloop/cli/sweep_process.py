@@ -21,7 +21,7 @@ from hookloop.cli.sweep_space import Folds, Scalar, overrides
 from hookloop.cli.sweep_study import Study
 from hookloop.config.build import arguments
 from hookloop.config.load import load
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookloopError
 from hookloop.hooks.report_trial import PRUNED, ReportTrial
 from hookloop.outcome import Interrupted, Outcome

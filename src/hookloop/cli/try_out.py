@@ -12,9 +12,9 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.launch import Launch, ranks_option
 from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
-from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.short_runs.try_out import Trial

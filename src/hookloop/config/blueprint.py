@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from hookloop import peers
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.config import namespaces
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path
@@ -19,7 +19,7 @@ from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import Registry
 from hookloop.config.schema import ABOUT, KEYS, LEAST, SETTINGS
 from hookloop.config.tree import Config, Key
-from hookloop.core.points import Point
+from hookloop.engine.points import Point
 from hookloop.errors import HookError, HookloopError, nearest
 
 _STEPS: Registry[object] = Registry("step", "hookloop.steps")

@@ -20,8 +20,8 @@ from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
-from hookloop.core.points import PointTable
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
+from hookloop.engine.points import PointTable
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim.lr_scheduler import LRScheduler
 
-    from hookloop.core.hook import Hook
-    from hookloop.core.points import Point
-    from hookloop.core.progress import Progress
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.points import Point
+    from hookloop.engine.progress import Progress
 
 T = TypeVar("T")
 

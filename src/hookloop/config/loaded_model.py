@@ -16,7 +16,7 @@ from hookloop.config.build import build_model
 from hookloop.config.load import load
 from hookloop.config.run_model import give_weights, stores_of
 from hookloop.data.batch import size_of, to_device
-from hookloop.data.join import join, to_cpu
+from hookloop.data.outputs import join, to_cpu
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.layout import RunDir

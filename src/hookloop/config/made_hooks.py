@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from hookloop.config.parts.part import Part
 from hookloop.config.tree import Config, Key, spell
-from hookloop.core.checks import check_hook
-from hookloop.core.hook import Hook
-from hookloop.core.points import PointTable
+from hookloop.engine.checks import check_hook
+from hookloop.engine.hook import Hook
+from hookloop.engine.points import PointTable
 from hookloop.errors import HookError, Problem
 from hookloop.trainer.adapters import adapt, numbered
 from hookloop.trainer.planning import declare_points

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
     from torch.optim.lr_scheduler import LRScheduler
 
-    from hookloop.core.hook import Hook
+    from hookloop.engine.hook import Hook
 
 T_co = TypeVar("T_co", covariant=True)
 Factory = TypeVar("Factory", bound=Callable[..., object])

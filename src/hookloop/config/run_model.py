@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.choice import Chosen, choose, describe_weights
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.config.build import Builder, plan_build
 from hookloop.config.dump import effective
 from hookloop.config.load import load
 from hookloop.config.parts.part import Part
-from hookloop.core.hook import Hook
 from hookloop.data.model_inputs import inputs_for
+from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, ConfigError, HookloopError, Problem
 
 if TYPE_CHECKING:

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.attribute_state import restore_state, to_state
-from hookloop.data.exactness import SeedSamples
-from hookloop.data.find_generators import DEPTH, find_generators
-from hookloop.data.first_batches import first_batches
-from hookloop.data.indices import PassStart
-from hookloop.data.measures import (
+from hookloop.data.mixing.zipped import Zipped
+from hookloop.data.position.indices import PassStart
+from hookloop.data.position.measures import (
     batches_after,
     has_another_size,
     length_of,
@@ -26,17 +23,20 @@ from hookloop.data.measures import (
 )
 from hookloop.data.position.order import Order, SharedGenerators
 from hookloop.data.position.position import Position
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.find import DEPTH, find_generators
+from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.current import CurrentData
-from hookloop.data.samplers import State, Stateful
-from hookloop.data.zipped import Zipped
+from hookloop.data.reading.exactness import SeedSamples
+from hookloop.data.reading.first_batches import first_batches
+from hookloop.data.reading.samplers import State, Stateful
 from hookloop.errors import CheckpointError, caused_by
+from hookloop.objects.attributes import restore_state, to_state
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.data.cut import Cut
-    from hookloop.data.share import Share
+    from hookloop.data.ranks.cut import Cut
+    from hookloop.data.ranks.place import Share
     from hookloop.every import Counters
 
 Batches = Iterable[object]
@@ -203,7 +203,7 @@ class Stream:
         *,
         passes: int | None = None,
         batches: int | None = None,
-        order: Randomness | None = None,
+        order: GeneratorStates | None = None,
     ) -> None:
         """Continue a training that was begun elsewhere.
 
@@ -361,7 +361,7 @@ class Stream:
         """Start a pass at its first batch."""
         at, generators = self.at, self.current.reader.generators()
         # The states of GPUs are those of one rank.
-        at.began = began = Randomness.now(generators, gpus=self.order.shared is None)
+        at.began = began = GeneratorStates.now(generators, gpus=self.order.shared is None)
         if self._sets_epoch:
             self.set_epoch(at.passes)
         if at.passes:
@@ -375,7 +375,7 @@ class Stream:
     def _continue(self) -> Iterator[object]:
         """Continue in the middle of a pass, in the order that the pass had."""
         at, generators = self.at, self.current.reader.generators()
-        now = Randomness.now(generators)
+        now = GeneratorStates.now(generators)
         if self._sets_epoch:
             self.set_epoch(at.passes - 1)
         # The order is drawn again from the generators as they were when the pass began. Then they
@@ -422,7 +422,12 @@ class Stream:
     # --- several ranks ----------------------------------------------------------------------------
 
     def share_among(
-        self, rank: int, size: int, order: Randomness | None = None, *, is_training: bool = True
+        self,
+        rank: int,
+        size: int,
+        order: GeneratorStates | None = None,
+        *,
+        is_training: bool = True,
     ) -> None:
         """Read one rank's part of the data from now on; call it before anything is read.
 
@@ -434,7 +439,7 @@ class Stream:
             is_training: Whether each rank needs at least one sample of a full batch.
         """
         self.current.share_among(rank, size, is_training=is_training)
-        self.order.now = order or self.order.now or Randomness.now(gpus=False)
+        self.order.now = order or self.order.now or GeneratorStates.now(gpus=False)
 
     def shares(self) -> list[Share] | None:
         """Return the shares of the last group, or of the last batch of an evaluation.
@@ -445,7 +450,7 @@ class Stream:
 
     def order_state(self) -> dict[str, object]:
         """Return all that orders are drawn from, so that the other ranks can draw the same."""
-        order = self.order.now or Randomness.now(gpus=False)
+        order = self.order.now or GeneratorStates.now(gpus=False)
         generators = [generator.get_state() for generator in self.generators()]
         samplers = self.current.reader.samplers.whole()
         return {"order": order.state, "generators": generators, "samplers": samplers}

@@ -33,7 +33,12 @@ from hookloop.trainer.adapters import Dialect, adapt, dialect_of, dialect_of_cla
 from hookloop.trainer.adapters import dialects as installed
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Call
+    from hookloop.data.batch import is_pair, is_scalar, pair_of, size_of
+    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.data.portable import to_portable, write_portable
+    from hookloop.data.position.measures import length_of
+    from hookloop.data.random.states import GeneratorStates, seed_all
+    from hookloop.data.stream import Stream
     from hookloop.dialects.adapter import (
         Adapter,
         Catalogued,
@@ -46,9 +51,44 @@ if TYPE_CHECKING:
     )
     from hookloop.dialects.aliases import Alias
     from hookloop.dialects.companion import Companion, facade_in
-    from hookloop.dialects.config_view import ConfigView
-    from hookloop.dialects.grafts import Grafts
+    from hookloop.dialects.config_view import ConfigView, with_own_values
+    from hookloop.dialects.grafts import Graft, Grafts
+    from hookloop.dialects.lazy import import_name, lazy_names
+    from hookloop.dialects.left_to_loop import LeftToLoop
+    from hookloop.dialects.names import Names
+    from hookloop.dialects.waiting import Waiting
+    from hookloop.engine.checks import matches
+    from hookloop.engine.hook import Call
+    from hookloop.engine.outputs import output_of
     from hookloop.errors import HookError
+    from hookloop.metrics.confusion import (
+        Average,
+        accuracy,
+        average_scores,
+        class_scores,
+        confusion_matrix,
+    )
+    from hookloop.metrics.moments import Moments
+    from hookloop.metrics.results import without_phase
+    from hookloop.metrics.series import Series
+    from hookloop.metrics.store import MetricStore
+    from hookloop.parallel.world import World, choose_device
+    from hookloop.runs.csv_cells import safe_row
+    from hookloop.runs.files import (
+        append,
+        drafted,
+        make_folder,
+        open_to_append,
+        write_bytes,
+        write_text,
+    )
+    from hookloop.runs.plain_yaml import dump as dump_yaml
+    from hookloop.runs.plain_yaml import number_floats
+    from hookloop.runs.policy import Rule, infer_rule
+    from hookloop.runs.records import plain, to_json
+    from hookloop.trainer.adapters import adapt_all
+    from hookloop.trainer.default_hooks import KNOWN_HOOKS
+    from hookloop.writers.base import require
 
 
 def stand_in(path: str) -> str:
@@ -151,27 +191,74 @@ def graft(*names: str) -> Grafts:
 
 
 # Imported when they are first used: only a run with foreign hooks needs them.
-_MODULES = {
-    "Adapter": "hookloop.dialects.adapter",
-    "Call": "hookloop.core.hook",
-    "Catalogued": "hookloop.dialects.adapter",
-    "Companion": "hookloop.dialects.companion",
-    "ConfigView": "hookloop.dialects.config_view",
-    "Facade": "hookloop.dialects.adapter",
-    "ForeignAttributeError": "hookloop.dialects.adapter",
-    "HookError": "hookloop.errors",
-    "Method": "hookloop.dialects.adapter",
-    "Mount": "hookloop.dialects.adapter",
-    "base_of": "hookloop.dialects.adapter",
-    "facade_in": "hookloop.dialects.companion",
-    "overridden": "hookloop.dialects.adapter",
+_PATHS = {
+    "Adapter": "hookloop.dialects.adapter:Adapter",
+    "Average": "hookloop.metrics.confusion:Average",
+    "Call": "hookloop.engine.hook:Call",
+    "Catalogued": "hookloop.dialects.adapter:Catalogued",
+    "Companion": "hookloop.dialects.companion:Companion",
+    "ConfigView": "hookloop.dialects.config_view:ConfigView",
+    "Facade": "hookloop.dialects.adapter:Facade",
+    "ForeignAttributeError": "hookloop.dialects.adapter:ForeignAttributeError",
+    "Graft": "hookloop.dialects.grafts:Graft",
+    "HookError": "hookloop.errors:HookError",
+    "KNOWN_HOOKS": "hookloop.trainer.default_hooks:KNOWN_HOOKS",
+    "LeftToLoop": "hookloop.dialects.left_to_loop:LeftToLoop",
+    "Method": "hookloop.dialects.adapter:Method",
+    "MetricStore": "hookloop.metrics.store:MetricStore",
+    "Moments": "hookloop.metrics.moments:Moments",
+    "Mount": "hookloop.dialects.adapter:Mount",
+    "Names": "hookloop.dialects.names:Names",
+    "GeneratorStates": "hookloop.data.random.states:GeneratorStates",
+    "Rule": "hookloop.runs.policy:Rule",
+    "Series": "hookloop.metrics.series:Series",
+    "Stream": "hookloop.data.stream:Stream",
+    "TrainingStream": "hookloop.data.mixing.mixture:TrainingStream",
+    "Waiting": "hookloop.dialects.waiting:Waiting",
+    "World": "hookloop.parallel.world:World",
+    "accuracy": "hookloop.metrics.confusion:accuracy",
+    "adapt_all": "hookloop.trainer.adapters:adapt_all",
+    "append": "hookloop.runs.files:append",
+    "average_scores": "hookloop.metrics.confusion:average_scores",
+    "base_of": "hookloop.dialects.adapter:base_of",
+    "choose_device": "hookloop.parallel.world:choose_device",
+    "class_scores": "hookloop.metrics.confusion:class_scores",
+    "confusion_matrix": "hookloop.metrics.confusion:confusion_matrix",
+    "drafted": "hookloop.runs.files:drafted",
+    "dump_yaml": "hookloop.runs.plain_yaml:dump",
+    "facade_in": "hookloop.dialects.companion:facade_in",
+    "import_name": "hookloop.dialects.lazy:import_name",
+    "infer_rule": "hookloop.runs.policy:infer_rule",
+    "is_pair": "hookloop.data.batch:is_pair",
+    "is_scalar": "hookloop.data.batch:is_scalar",
+    "lazy_names": "hookloop.dialects.lazy:lazy_names",
+    "length_of": "hookloop.data.position.measures:length_of",
+    "make_folder": "hookloop.runs.files:make_folder",
+    "matches": "hookloop.engine.checks:matches",
+    "number_floats": "hookloop.runs.plain_yaml:number_floats",
+    "open_to_append": "hookloop.runs.files:open_to_append",
+    "output_of": "hookloop.engine.outputs:output_of",
+    "overridden": "hookloop.dialects.adapter:overridden",
+    "pair_of": "hookloop.data.batch:pair_of",
+    "plain": "hookloop.runs.records:plain",
+    "require": "hookloop.writers.base:require",
+    "safe_row": "hookloop.runs.csv_cells:safe_row",
+    "seed_all": "hookloop.data.random.states:seed_all",
+    "size_of": "hookloop.data.batch:size_of",
+    "to_json": "hookloop.runs.records:to_json",
+    "to_portable": "hookloop.data.portable:to_portable",
+    "with_own_values": "hookloop.dialects.config_view:with_own_values",
+    "without_phase": "hookloop.metrics.results:without_phase",
+    "write_bytes": "hookloop.runs.files:write_bytes",
+    "write_portable": "hookloop.data.portable:write_portable",
+    "write_text": "hookloop.runs.files:write_text",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _PATHS:
         raise AttributeError(f"module 'hookloop.dialects' has no attribute '{name}'")
-    return load_name(globals(), _MODULES[name], name)
+    return load_name(globals(), _PATHS[name], name)
 
 
 def __dir__() -> list[str]:
@@ -179,7 +266,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "KNOWN_HOOKS",
     "Adapter",
+    "Average",
     "Call",
     "Catalogued",
     "Companion",
@@ -187,22 +276,67 @@ __all__ = [
     "Dialect",
     "Facade",
     "ForeignAttributeError",
+    "GeneratorStates",
+    "Graft",
     "HookError",
+    "LeftToLoop",
     "Method",
+    "MetricStore",
+    "Moments",
     "Mount",
+    "Names",
+    "Rule",
+    "Series",
+    "Stream",
+    "TrainingStream",
+    "Waiting",
+    "World",
+    "accuracy",
     "adapt",
+    "adapt_all",
     "alias",
     "alias_hint",
+    "append",
+    "average_scores",
     "base_of",
     "catalogued",
+    "choose_device",
     "chosen",
+    "class_scores",
+    "confusion_matrix",
     "dialect_of",
     "dialect_of_class",
+    "drafted",
+    "dump_yaml",
     "facade_in",
     "graft",
+    "import_name",
+    "infer_rule",
     "installed",
+    "is_pair",
+    "is_scalar",
+    "lazy_names",
+    "length_of",
+    "make_folder",
+    "matches",
     "named",
+    "number_floats",
+    "open_to_append",
+    "output_of",
     "overridden",
+    "pair_of",
+    "plain",
     "registered",
+    "require",
+    "safe_row",
+    "seed_all",
+    "size_of",
     "stand_in",
+    "to_json",
+    "to_portable",
+    "with_own_values",
+    "without_phase",
+    "write_bytes",
+    "write_portable",
+    "write_text",
 ]

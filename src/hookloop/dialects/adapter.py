@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.arguments import snake_case
-from hookloop.core.hook import Call, Hook, OnError, Priority
+from hookloop.engine.hook import Call, Hook, OnError, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.run_log import forward_logger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Method = Callable[..., object]
 

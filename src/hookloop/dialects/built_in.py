@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.grafts import Graft
+from hookloop.engine.hook import Hook
 from hookloop.trainer.adapters import Dialect
 
 _HOME = "hookloop.dialects"

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.dialects.adapter import Facade
+    from hookloop.engine.run import Run
 
 Kind = TypeVar("Kind", bound="Facade")
 

@@ -14,10 +14,10 @@ from typing import Any
 from hookloop.lazy import load_name
 
 
-def load(path: str) -> Any:  # noqa: ANN401 - whatever the path leads to
+def import_name(path: str) -> Any:  # noqa: ANN401 - whatever the path leads to
     """Import the object at a path ``module:name``.
 
-    >>> load("collections:OrderedDict")
+    >>> import_name("collections:OrderedDict")
     <class 'collections.OrderedDict'>
     """
     module, name = path.split(":")

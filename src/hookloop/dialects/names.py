@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from hookloop.dialects.lazy import load
+from hookloop.dialects.lazy import import_name
 from hookloop.errors import nearest
 
 Kind = TypeVar("Kind", bound=type)
@@ -55,13 +55,13 @@ class Names:
         if name not in own:
             options = [*self._registered, *own]
             raise KeyError(f"'{name}' is not registered in {self.name}.{nearest(name, options)}")
-        return cast("type", load(own[name]))
+        return cast("type", import_name(own[name]))
 
     def __contains__(self, name: str) -> bool:
         return name in self._registered or name in self._own()
 
     def _own(self) -> Mapping[str, str]:
-        return cast("Mapping[str, str]", load(self._catalogue))
+        return cast("Mapping[str, str]", import_name(self._catalogue))
 
 
 def _qualified_name(kind: type) -> tuple[str, str]:

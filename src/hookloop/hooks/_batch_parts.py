@@ -8,8 +8,8 @@ from typing import cast
 
 from torch import Tensor
 
-from hookloop.core.hook import Hook
 from hookloop.data.description import describe
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 BatchKey = int | str

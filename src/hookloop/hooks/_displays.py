@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import TaskID
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.hooks._frame import Frame
 
 REFRESH = 0.1

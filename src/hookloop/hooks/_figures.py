@@ -17,7 +17,7 @@ from hookloop.writers.records import Image
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Self
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class FrozenNorms:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.dtensors import local_part
+from hookloop.checkpoint.shards.dtensors import local_part
 from hookloop.hooks._many_tensors import norms_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Label = TypeVar("Label", bound=Hashable)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import Every
 

@@ -8,8 +8,8 @@ from functools import partial
 from inspect import getattr_static
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Hook
-from hookloop.core.schedule_ahead import is_known, rates_ahead
+from hookloop.engine.hook import Hook
+from hookloop.engine.schedule_ahead import is_known, rates_ahead
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.schedule_parameter import ScheduleParameter
 from hookloop.runs.asking import is_finite
@@ -17,7 +17,7 @@ from hookloop.runs.asking import is_finite
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Group = dict[str, object]
 

@@ -13,16 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Priority
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
+from hookloop.engine.hook import Priority
 from hookloop.errors import HookError
 from hookloop.hooks._batch_parts import BatchKey, part_of, with_part
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class Mixing(StateOfRanks):

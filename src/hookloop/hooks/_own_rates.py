@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 from torch.nn import Parameter
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, OneCycleLR
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.lr_schedule import Schedule
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 # What torch's schedulers keep for each group.
 _LISTS = ("base_lrs", "_last_lr", "lr_lambdas", "min_lrs")

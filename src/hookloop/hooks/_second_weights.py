@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.dtensors import is_sharded, local_part, spread
+from hookloop.checkpoint.shards.dtensors import is_sharded, local_part, spread
 from hookloop.errors import CheckpointError
 from hookloop.hooks._many_tensors import copy_all, lerp_all
 

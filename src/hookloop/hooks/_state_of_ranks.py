@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 OF_RANKS = "of_ranks"
 

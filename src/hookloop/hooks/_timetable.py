@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Call, Hook, interval_at, kind_of, priority_of
+from hookloop.engine.hook import Call, Hook, interval_at, kind_of, priority_of
 from hookloop.runs.files import write_bytes
 from hookloop.runs.layout import RunDir
 from hookloop.runs.reading import read_json
 from hookloop.runs.records import to_json
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 SKIPPED, MEASURED = 10, 20
 """Iterations after each start that are not measured, because they are slower, and that are."""

@@ -16,7 +16,7 @@ from hookloop.parallel.memory import MIB
 from hookloop.parallel.memory import peak_memory as process_peak
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 WINDOW = 50  # Iterations over which the numbers beside a bar are averaged.
 SPARKS = "▁▂▃▄▅▆▇█"

@@ -18,7 +18,7 @@ from hookloop.writers.skip_written import SkipWritten
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 FILE = "trackers.json"
 DELIVERY_SECONDS = 30.0

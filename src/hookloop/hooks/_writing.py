@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from hookloop.core.checks import matches
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.checks import matches
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import Every, limit
 from hookloop.hooks._intervals import interval_of
@@ -22,7 +22,7 @@ from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Config, Record, Scalars
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Phase, Run
+    from hookloop.engine.run import Phase, Run
     from hookloop.requests import Rewind
 
 Span = Literal["iter", "epoch"]

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook
-from hookloop.core.outputs import output_of
 from hookloop.data.batch import is_pair
+from hookloop.engine.hook import Hook
+from hookloop.engine.outputs import output_of
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks._parts_of_ranks import Placed, Position, join_ranks
 from hookloop.hooks._state_of_ranks import StateOfRanks
@@ -20,7 +20,7 @@ from hookloop.hooks._state_of_ranks import StateOfRanks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hookloop.core.run import Phase, Run
+    from hookloop.engine.run import Phase, Run
 
 Part = Tensor | list[object]
 """A variable of one batch: a tensor, or a list with an entry per sample."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.checkpoint.shape import Each, Maybe, check_state, is_count, is_number
+from hookloop.checkpoint.state.shape import Each, Maybe, check_state, is_count, is_number
 from hookloop.errors import HookError, nearest
 from hookloop.hooks._watch_metric import WatchMetric
 from hookloop.runs.policy import Rule, nearest_metric, rule_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Mode = Literal["greater", "less", "max", "min"]
 PATIENCE = 5

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.shape import Each, Maybe, Named, check_state, is_number
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.state.shape import Each, Maybe, Named, check_state, is_number
+from hookloop.checkpoint.store.index import Saved
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, HookloopError
 from hookloop.hooks._live_settings import find_setting
 from hookloop.runs.asking import Request, give_answer, identity, take_requests
@@ -23,7 +23,7 @@ from hookloop.runs.life import Holder
 from hookloop.runs.run_log import current_logs, show_on_stderr
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 View = Callable[[Any], Any]
 MERGES = ("mean", "max")

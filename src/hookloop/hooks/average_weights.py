@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 
-from hookloop.checkpoint.shape import Named, check_state, is_count, is_tensor
-from hookloop.core.hook import Priority
+from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_tensor
+from hookloop.engine.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._second_weights import SecondWeights
@@ -19,7 +19,7 @@ from hookloop.parallel.reduce import mean_over_ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 KINDS = ("exponential", "stochastic", "annealing")

@@ -23,7 +23,7 @@ from hookloop.metrics.confusion import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 ALL = (*SCORES, "accuracy")
 

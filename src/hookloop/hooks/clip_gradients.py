@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from hookloop.checkpoint.dtensors import local_part
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.shards.dtensors import local_part
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class ClipGradients(Hook):

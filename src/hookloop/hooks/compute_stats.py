@@ -12,7 +12,7 @@ from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Statistic = Callable[[object], float]
 

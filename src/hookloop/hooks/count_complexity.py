@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.runs.layout import write_text
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class CountComplexity(Hook):

@@ -6,8 +6,8 @@ import traceback
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
+from hookloop.engine.hook import Hook
 from hookloop.every import count_of
 from hookloop.parallel.memory import memory_summary
 from hookloop.runs.files import write_text
@@ -16,7 +16,7 @@ from hookloop.secret import redact
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class DumpOnException(Hook):

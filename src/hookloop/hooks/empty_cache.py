@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class EmptyCache(Hook):

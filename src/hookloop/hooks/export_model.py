@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.checkpoint.choice import hash_of
-from hookloop.checkpoint.export import (
+from hookloop.checkpoint.export.export import (
     SUFFIXES,
     Example,
     Format,
@@ -17,15 +17,15 @@ from hookloop.checkpoint.export import (
     format_named,
     write_model,
 )
-from hookloop.core.hook import Hook, Priority
 from hookloop.data.batch import size_of, to_device
 from hookloop.data.model_inputs import inputs_for
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, HookloopError, ModelError
 from hookloop.runs.files import make_folder
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class ExportModel(Hook):

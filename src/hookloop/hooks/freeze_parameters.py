@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from torch.nn import Parameter
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks._freezing import FrozenNorms, find_matching
 from hookloop.hooks._intervals import moment_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 

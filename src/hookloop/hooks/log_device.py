@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.outcome import Disabled
@@ -18,7 +18,7 @@ from hookloop.writers.records import Scalars
 from hookloop.writers.sampler import Sampler
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
@@ -16,7 +16,7 @@ from hookloop.runs.layout import write_text
 from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class LogMemory(Hook):

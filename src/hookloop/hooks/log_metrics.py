@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.every import Every, limit
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._wording import (
@@ -25,7 +25,7 @@ from hookloop.runs.log import OpenLog
 from hookloop.runs.run_log import ELSEWHERE, LOGGER
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger(LOGGER)
 

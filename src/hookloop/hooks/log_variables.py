@@ -6,14 +6,14 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hookloop.core.checks import matches
-from hookloop.core.hook import Hook
+from hookloop.engine.checks import matches
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.runs.log import OpenLog
 from hookloop.runs.run_log import LOGGER
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Phase, Run
+    from hookloop.engine.run import Phase, Run
 
 PHASES: tuple[Phase, ...] = ("train", "val")
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.shape import Named, check_state, is_tensor
+from hookloop.checkpoint.state.shape import Named, check_state, is_tensor
 from hookloop.errors import HookError
 from hookloop.hooks._many_tensors import copy_all, lerp_all
 from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.metrics.store import stream_of
 from hookloop.secret import Secret, hide, redact
 from hookloop.writers.base import require
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Status = Literal["completed", "stopped", "interrupted", "failed"]
 STATUSES: tuple[Status, ...] = ("completed", "stopped", "interrupted", "failed")

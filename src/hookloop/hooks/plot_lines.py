@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks._figures import file_name, moment_label, new_figure, require_plots, save_picture
 from hookloop.hooks.accumulate_variables import (
@@ -23,7 +23,7 @@ from hookloop.hooks.accumulate_variables import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class PlotLines(Hook):

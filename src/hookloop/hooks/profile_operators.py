@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.files import drafted, make_folder, write_text
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Detail = Literal["shapes", "memory", "stack", "flops"]
 DETAILS = ("shapes", "memory", "stack", "flops")

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from hookloop.checkpoint.choice import choose
+from hookloop.checkpoint.export.publish import Format, publish
+from hookloop.checkpoint.export.publish_run import check_target, collect, write
 from hookloop.checkpoint.named import best_in
-from hookloop.checkpoint.publish import Format, publish
-from hookloop.checkpoint.publish_run import check_target, collect, write
 from hookloop.checkpoint.search import search_locations
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.layout import RunDir
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.core.run import Run
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

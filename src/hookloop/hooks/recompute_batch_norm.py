@@ -21,7 +21,7 @@ from hookloop.metrics.moments import Moments
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -6,14 +6,14 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.runs import environment
 from hookloop.runs.git import Repository
 
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

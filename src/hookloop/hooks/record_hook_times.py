@@ -6,12 +6,12 @@ from collections import defaultdict
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Call, Hook, Priority
+from hookloop.engine.hook import Call, Hook, Priority
 from hookloop.runs.layout import write_text
 from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Phase, Run
+    from hookloop.engine.run import Phase, Run
 
 
 class RecordHookTimes(Hook):

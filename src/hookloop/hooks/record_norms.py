@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.dtensors import is_sharded, local_part
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.shards.dtensors import is_sharded, local_part
 from hookloop.data.portable import named_tensors
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
@@ -20,7 +20,7 @@ from hookloop.hooks._many_tensors import norms_of
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 KINDS = ("grad", "weight", "update", "activation")
 Kind = Literal["grad", "weight", "update", "activation"]

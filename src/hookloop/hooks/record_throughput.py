@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from hookloop.checkpoint.shape import Maybe, check_state, is_number
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.state.shape import Maybe, check_state, is_number
 from hookloop.data.batch import pair_of
 from hookloop.data.portable import named_tensors
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
@@ -22,7 +22,7 @@ from hookloop.hooks._peak_rates import peak_in_use
 from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class RecordTimes(Hook):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from hookloop.hooks._watch_metric import WatchMetric
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 PRUNED = "pruned"
 """The reason with which a pruned run stops."""

@@ -10,13 +10,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.stop_on_signal import StopOnSignal
 from hookloop.runs.run_log import current_logs
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -6,13 +6,13 @@ import logging
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.every import Every
 from hookloop.hooks._guarding import first_damaged, is_dropping
 from hookloop.hooks._intervals import interval_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 _log = logging.getLogger("hookloop")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.checkpoint.shape import check_state, is_flag
+from hookloop.checkpoint.state.shape import check_state, is_flag
 from hookloop.errors import HookError
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._watch_metric import WatchMetric
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class RequirementNotMetError(RuntimeError):

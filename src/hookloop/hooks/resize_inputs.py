@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from torch.nn import functional
 
-from hookloop.core.hook import Hook
 from hookloop.data.description import describe
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks._batch_parts import BatchKey, part_of, with_part
 from hookloop.hooks._intervals import moment_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 DIMENSIONS = 4
 

@@ -9,15 +9,15 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.shape import Each, check_state, is_count, is_number
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.state.shape import Each, check_state, is_count, is_number
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.runs.checkpoint_names import checkpoint_name
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 _log = logging.getLogger("hookloop")

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.named import BestCheckpoint, best_in
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.retention import Keep, without_surplus
-from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
-from hookloop.checkpoint.storage import is_url, open_storage
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.checkpoint.store_queue import MAX_WAIT
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.saving.store_queue import MAX_WAIT
+from hookloop.checkpoint.state.shape import Each, Named, check_state, is_number, is_text
+from hookloop.checkpoint.store.storage import is_url, open_storage
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import COUNTED, Every
 from hookloop.metrics.results import without_phase
@@ -24,8 +24,8 @@ from hookloop.runs.checkpoint_names import ITER, best_name, checkpoint_name
 from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS, Rule, is_better
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.core.run import Run
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

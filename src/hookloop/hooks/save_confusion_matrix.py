@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 MOST_NUMBERS = 30  # Classes up to which the cells have room for their counts.
 

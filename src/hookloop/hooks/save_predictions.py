@@ -20,7 +20,7 @@ from hookloop.writers.records import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Format = Literal["csv", "parquet", "npz"]
 FORMATS: tuple[str, ...] = get_args(Format)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO, cast
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.every import Every, count_of, limit
 from hookloop.hooks._displays import Display, Lines, choose_display
 from hookloop.hooks._intervals import interval_of
@@ -29,7 +29,7 @@ from hookloop.metrics.curve import Curve
 from hookloop.metrics.results import without_phase
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Phase, Run
+    from hookloop.engine.run import Phase, Run
 
 BEST = 3  # How many best metrics the summary shows.
 STYLES = {"completed": "bold green", "stopped": "bold green", "failed": "bold red"}

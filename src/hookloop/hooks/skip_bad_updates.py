@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _NormBase
 
-from hookloop.checkpoint.dtensors import is_sharded
-from hookloop.checkpoint.shape import check_state, is_count
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.shards.dtensors import is_sharded
+from hookloop.checkpoint.state.shape import check_state, is_count
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import limit
 from hookloop.hooks._guarding import largest_of
@@ -21,7 +21,7 @@ from hookloop.hooks._many_tensors import copy_all
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.runs.files import reject_links
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -9,14 +9,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.runs.files import drafted, write_text
 from hookloop.runs.git import git
 from hookloop.secret import redact, redact_bytes
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 PATTERNS = ("*.py", "*.pyi", "*.yaml", "*.yml", "*.toml", "*.json", "*.sh", "*.cu", "*.cpp", "*.md")
 LEFT_OUT = ("__pycache__", "node_modules", "build", "dist", "runs", "wandb", "mlruns", "venv")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.metrics.results import is_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.lr_schedule import Schedule
 
 

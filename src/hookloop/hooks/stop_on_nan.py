@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torch import Tensor
 
-from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks._guarding import first_damaged, gradients_of, largest_of
@@ -16,7 +16,7 @@ from hookloop.hooks._intervals import interval_of
 from hookloop.metrics.finite import FiniteCheck
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 PHASES = ("train", "val", "test")

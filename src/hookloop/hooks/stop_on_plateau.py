@@ -11,7 +11,7 @@ from hookloop.hooks._intervals import moment_of
 from hookloop.hooks.act_on_plateau import ActOnPlateau, Mode
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class StopOnPlateau(ActOnPlateau):

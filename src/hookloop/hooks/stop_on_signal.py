@@ -11,14 +11,14 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.parallel.launched import is_launched
 from hookloop.parallel.signals import STOP_SIGNALS
 from hookloop.runs.run_log import current_logs
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class SynchronizeCuda(Hook):

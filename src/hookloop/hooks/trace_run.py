@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.shape import check_state, is_text
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.state.shape import check_state, is_text
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.runs import plain_yaml
 from hookloop.runs.layout import write_text
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class TraceRun(Hook):

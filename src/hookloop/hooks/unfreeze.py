@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torch.nn import Parameter
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 from hookloop.hooks._freezing import FrozenNorms, find_matching
@@ -15,7 +15,7 @@ from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._own_rates import give_rate
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 Patterns = str | Sequence[str]

@@ -13,7 +13,7 @@ from hookloop.writers.base import Writer
 from hookloop.writers.clearml import ClearML, check_server, load_clearml
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 MODES = ("online", "offline")
 

@@ -13,7 +13,7 @@ from hookloop.writers.base import Writer
 from hookloop.writers.comet import Comet, check_key, load_comet
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 MODES = ("online", "offline")
 

@@ -17,7 +17,7 @@ from hookloop.writers.csv import Csv
 from hookloop.writers.records import Scalars
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class WriteCSV(Writing):

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.shape import Maybe, check_state, is_count, is_text
-from hookloop.data.measures import batch_size_of
+from hookloop.checkpoint.state.shape import Maybe, check_state, is_count, is_text
+from hookloop.data.position.measures import batch_size_of
 from hookloop.every import Every
 from hookloop.hooks._stopwatch import Stopwatch
 from hookloop.hooks._timetable import Timetable
@@ -26,7 +26,7 @@ from hookloop.writers.media import MediaFiles
 from hookloop.writers.multi import Multi
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -13,7 +13,7 @@ from hookloop.writers.base import Writer, require
 from hookloop.writers.mlflow import MLflow, check_uri
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 # How MLflow calls the outcomes of a run; all others are FINISHED.
 STATUS = {"failed": "FAILED", "interrupted": "KILLED"}

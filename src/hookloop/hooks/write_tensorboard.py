@@ -17,7 +17,7 @@ from hookloop.writers.skip_written import SkipWritten
 from hookloop.writers.tensorboard import TensorBoard
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class WriteTensorBoard(Writing):

@@ -10,7 +10,7 @@ from hookloop.hooks._writing import Writing
 from hookloop.writers.base import Writer
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class WriteTo(Writing):

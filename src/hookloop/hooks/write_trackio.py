@@ -11,7 +11,7 @@ from hookloop.writers.base import Writer, require
 from hookloop.writers.trackio import Trackio, free_name
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class WriteTrackio(WriteToTracker):

@@ -13,7 +13,7 @@ from hookloop.writers.base import Writer, require
 from hookloop.writers.wandb import Wandb, check_key
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 MODES = ("online", "offline", "disabled")
 

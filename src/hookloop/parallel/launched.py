@@ -80,7 +80,7 @@ def join_launcher(environment: Mapping[str, str] = os.environ) -> None:
     # Processes that this one starts are not ranks.
     os.environ.pop(LAUNCH, None)
     parent, _, folder = place.partition(":")
-    _end_with(int(parent))
+    end_with(int(parent))
     rank = int(environment.get("RANK", "0"))
     _write(Path(folder) / f"rank-{rank}.json", Report(rank, os.getpid()))
 
@@ -180,7 +180,7 @@ def is_lost_connection(error: BaseException) -> bool:
     return is_inside or is_broken_connection(error)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End this process when its launcher ends, however that happens."""
     if sys.platform == "linux":
         # By the system: a thread that looks would be one more to be forked by data loaders.

@@ -7,7 +7,7 @@ text ``1e-3`` would be written without quotes. Reading and writing share one rul
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import yaml
 
@@ -94,6 +94,37 @@ def load(text: str | bytes) -> object:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"it is not plain YAML: {error}") from error
     return value
+
+
+def key_lines(text: str) -> dict[str, int]:
+    r"""Return the line of each key of a config; {} for a text that is not plain YAML.
+
+    >>> key_lines("seed: 1\noptimizer:\n  lr: 0.1")
+    {'seed': 1, 'optimizer': 2, 'optimizer.lr': 3}
+    """
+    try:
+        loader = PlainLoader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return {}
+    return dict(_lines_below(node, "")) if node is not None else {}
+
+
+def _lines_below(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
+    items: list[tuple[str, yaml.Node]] = []
+    if isinstance(node, yaml.MappingNode):
+        items = [(str(key.value), value) for key, value in node.value]
+        yield from (
+            (f"{path}.{key.value}" if path else str(key.value), key.start_mark.line + 1)
+            for key, _ in node.value
+        )
+    elif isinstance(node, yaml.SequenceNode):
+        items = [(str(number), value) for number, value in enumerate(node.value)]
+    for key, value in items:
+        yield from _lines_below(value, f"{path}.{key}" if path else key)
 
 
 def has_anchors(text: str | bytes) -> bool:

@@ -19,19 +19,23 @@ FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLO
 
 
 @contextmanager
-def opened_to_read(path: Path) -> Iterator[BinaryIO]:
+def opened_to_read(path: Path, directory: int | None = None) -> Iterator[BinaryIO]:
     """Open a file; a link is rejected, and a pipe, socket or device, which might block forever.
+
+    Args:
+        path: Where it is.
+        directory: The descriptor of an open directory in which it is.
 
     Raises:
         OSError: If it cannot be opened, or is not a file.
     """
-    with file_of(_open(path), path.name) as file:
+    with _file_of(_open(path, directory), path.name) as file:
         yield file
 
 
-def _open(path: Path | str) -> int:
+def _open(path: Path | str, directory: int | None = None) -> int:
     try:
-        return os.open(path, os.O_RDONLY | FLAGS)
+        return os.open(path, os.O_RDONLY | FLAGS, dir_fd=directory)
     except OSError as error:
         if error.errno == errno.ELOOP:  # A link could lead to any file of the reader.
             name = os.path.basename(path)
@@ -90,7 +94,7 @@ def _read(number: int, begin: int, wanted: int, most: int) -> bytes:
     return data
 
 
-def file_of(number: int, name: str) -> BinaryIO:
+def _file_of(number: int, name: str) -> BinaryIO:
     """Return the file of an open descriptor; what is not a plain file is closed and rejected."""
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -14,13 +14,12 @@ from torch.utils.data import DataLoader, IterableDataset
 from hookloop.data.batch import to_device
 from hookloop.errors import DataError, HookloopError
 from hookloop.parallel.memory import device_memory, peak_memory
+from hookloop.short_runs.borrowed import UPDATES, Iterations, borrowed
 from hookloop.trainer.inputs import check_trainable, check_updates
-from hookloop.trainer.kept_state import without_trace
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
-    from hookloop.update.update import Update
 
 MOST = 4096
 """The largest batch that is tried, unless another is given."""
@@ -104,10 +103,8 @@ def find_batch(trainer: Trainer, *, most: int | None = None, iterations: int = 3
     if limit < 1 or iterations < 1:
         raise HookloopError("find_batch: most and iterations must be at least 1.")
     # In host memory: a second copy on the device would be missing to the search.
-    with without_trace(run, reads=False, where="host"):
-        run.model.train()
-        search = _Search(trainer._updates, run, loader, iterations)
-        trials = search.find(limit)
+    with borrowed(trainer, keep=UPDATES, where="host") as made:
+        trials = _Search(made, run, loader, iterations).find(limit)
     return FoundBatch(tuple(sorted(trials, key=lambda trial: trial.size)), limit)
 
 
@@ -145,12 +142,12 @@ class _Search:
     """Tries sizes one after the other."""
 
     def __init__(
-        self, updates: Sequence[Update], run: Run, loader: DataLoader[Any], iterations: int
+        self, iterations: Iterations, run: Run, loader: DataLoader[Any], timed: int
     ) -> None:
-        self._updates = updates
+        self._iterations = iterations
         self._run = run
         self._loader = loader
-        self._iterations = iterations
+        self._timed = timed
         self._samples: list[object] = []
         self._before = peak_memory()
 
@@ -187,7 +184,7 @@ class _Search:
         """Return the seconds of an iteration, or None if memory did not suffice."""
         try:
             batch = self._batch(size)
-            times = [self._iterate(batch) for _ in range(self._iterations + 1)]
+            times = [self._iterate(batch) for _ in range(self._timed + 1)]
         except Exception as error:
             if not is_out_of_memory(error):
                 error.add_note(f"while a batch of {size} samples was tried")
@@ -206,15 +203,11 @@ class _Search:
         return to_device(self._loader.collate_fn(self._samples[:size]), self._run.device)
 
     def _iterate(self, batch: object) -> float:
-        run, device = self._run, self._run.device
         start = perf_counter()
-        for update in self._updates:
-            # A scaler that failed halfway cannot be used again.
-            has_scaler = update.scaler is not None
-            scaler = torch.amp.GradScaler(device.type) if has_scaler else None
-            update.apart(scaler).make(run, [batch])
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        self._iterations.renew()
+        self._iterations.make([batch])
+        if self._run.device.type == "cuda":
+            torch.cuda.synchronize(self._run.device)
         return perf_counter() - start
 
 

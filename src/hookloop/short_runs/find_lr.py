@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,24 +10,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hookloop.data.randomness import seed_all
-from hookloop.data.reading.current import nothing_read
-from hookloop.data.transfer import make_transfer
+from hookloop.data.random.states import seed_all
 from hookloop.errors import DataError, HookError, ModelError
-from hookloop.parallel.launched import report_iteration
 from hookloop.runs.files import write_bytes
+from hookloop.short_runs.borrowed import borrowed
 from hookloop.short_runs.rate_curve import FEWEST, SMOOTHING, propose, smooth, steepest
 from hookloop.trainer.inputs import check_count, check_trainable, check_updates
-from hookloop.trainer.kept_state import without_trace
-from hookloop.trainer.peer_failures import breaking_off
-from hookloop.trainer.several_ranks import agree_on_order, align_ranks
-from hookloop.update.assemble import make_of
-from hookloop.update.update import Make
+from hookloop.trainer.several_ranks import agree_on_order
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
     from hookloop.trainer.trainer import Trainer
 
 DIVERGED = 3.0
@@ -119,41 +110,23 @@ def find_lr(
         >>> len(search.rates) <= 40, search.overrides.keys()
         (True, dict_keys(['optimizer.lr']))
     """
-    run = trainer.run
     if not 0 < first < last < math.inf:
         raise ModelError(f"The rates must rise from above 0, not from {first} to {last}.")
     check_count("iters", iters)
     _check(trainer)
-    with _failing_together(run):
-        run.ranks.open(run.device)
-        # A sharded model stays spread over the ranks, as a training leaves it.
-        align_ranks(run, trainer._session.parallel)
-    rates, curve = _Rates(run.optimizers), _Curve()
-    with without_trace(run), _failing_together(run):
+    curve = _Curve()
+    with borrowed(trainer) as iterations:
+        rates = _Rates(trainer.run.optimizers)
         _begin(trainer)
-        groups, makes = _groups(run), _makes(trainer)
+        groups = iterations.groups()
         for number in range(iters):
             rate = first * (last / first) ** (number / max(1, iters - 1))
             rates.set(rate)
-            loss = _iterate(run, makes, next(groups))
+            loss = iterations.make(next(groups))
             if loss is not None and not curve.add(rate, loss):
                 break
-    found = curve.result(rates)
+    found = curve.result(rates)  # Only now, when the rates are those of the training again.
     return replace(found, again=propose(found.rates, found.suggestion, first, last, iters))
-
-
-@contextmanager
-def _failing_together(run: Run) -> Iterator[None]:
-    """Let the other ranks know of a failure, and the launcher how far the search got."""
-    if run.world.is_alone:
-        yield
-        return
-    try:
-        with breaking_off(run):
-            yield
-    except BaseException:
-        report_iteration(run.progress.iter)
-        raise
 
 
 def _begin(trainer: Trainer) -> None:
@@ -164,7 +137,6 @@ def _begin(trainer: Trainer) -> None:
     agree_on_order(run, is_new=run.progress.iter == 0)
     if (weights := trainer._session.start.weights) is not None:
         weights.load_into(run.model)
-    run.model.train()
 
 
 def _check(trainer: Trainer) -> None:
@@ -191,48 +163,6 @@ def _check(trainer: Trainer) -> None:
             "list or a DataLoader.",
             argument="train_data",
         )
-
-
-def _makes(trainer: Trainer) -> list[Make]:
-    """Return what makes the updates of the search, apart from those of the training."""
-    updates, parallel = trainer._updates, trainer._session.parallel
-    finds_unused = len(updates) > 1
-    return [
-        make_of(trainer.run, update.apart(), parallel, finds_unused=finds_unused)
-        for update in updates
-    ]
-
-
-def _groups(run: Run) -> Iterator[list[object]]:
-    """Read groups of microbatches, pass after pass, on the device."""
-    move, source = make_transfer(run.device), run.train_data
-    empty = 0
-    while source is not None:
-        empty += 1  # One is possible: the training may have paused at the end of a pass.
-        for group in source.groups(run.accumulate):
-            empty = 0
-            yield group if move is None else [move(batch) for batch in group]
-        if empty > 1:
-            raise nothing_read(source.data, source.name, source.passes)
-
-
-def _iterate(run: Run, makes: list[Make], batches: list[object]) -> float | None:
-    """Make the updates of an iteration; return the sum of their losses, or None if all skip."""
-    losses = []
-    for make in makes:
-        run.loss = None
-        run.batch = batches[0]
-        make(run, list(batches))
-        losses.append(_read(run.loss))
-    run.progress.iter += 1
-    made = [loss for loss in losses if loss is not None]
-    # An update of the user's own has the loss of a rank's part, and all ranks have to end together.
-    of_ranks = [loss for loss in run.gather(sum(made) if made else None) if loss is not None]
-    return sum(of_ranks) / len(of_ranks) if of_ranks else None
-
-
-def _read(loss: Tensor | None) -> float | None:
-    return None if loss is None else float(loss.detach())
 
 
 class _Rates:

@@ -1,59 +1,168 @@
-"""Train a config several times, each in a process of its own: the base of the verify commands."""
+"""A short run in a process of its own, or on ranks: for what must be new, or die."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from hookloop.errors import HookloopError
+from hookloop.parallel.launch import Attempt
+from hookloop.parallel.launched import (
+    end_with,
+    join_launcher,
+    read_reports,
+    report_end,
+    report_failure,
+)
+from hookloop.parallel.rendezvous import Layout, Rendezvous
+from hookloop.parallel.verdict import find_cause
+
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""Windows has no SIGKILL; there, SIGTERM ends a process as suddenly."""
+
+KILLED = -KILL if hasattr(signal, "SIGKILL") else int(KILL)
+"""The exit code of a killed process; on Windows, the number of the signal that ends it."""
+
+PARENT = "HOOKLOOP_TASK"
+"""The variable with the process that waits for a task."""
 
 
-class Trials:
-    """Trains a config in separate processes.
+@dataclass(frozen=True)
+class TrainingTask:
+    """What a process trains, as JSON.
 
-    Args:
-        folder: The directory for the runs.
+    Attributes:
+        work: What is done, by the name that the module of the process knows.
         config: The config file.
         overrides: Changes to it.
-        iters: The number of iterations to train.
         aliases: The systems whose packages are replaced.
+        run_dir: The directory of the run; what is found is written beside it.
+        iters: The number of iterations to train.
+        ranks: The number of processes.
+        options: What else the work needs.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        config: Path,
-        overrides: Sequence[str],
-        iters: int,
-        aliases: Sequence[str] = (),
-    ) -> None:
-        self.folder = folder
-        self.settings = {
-            "config": str(config),
-            "overrides": list(overrides),
-            "aliases": aliases,
-            "iters": iters,
-            "every": max(1, min(5, iters // 4)),  # Several saves, even in a short training.
-        }
+    work: str
+    config: str
+    overrides: Sequence[str]
+    aliases: Sequence[str]
+    run_dir: str
+    iters: int
+    ranks: int = 1
+    options: Mapping[str, object] = field(default_factory=dict)
 
-    def start(
-        self, module: str, name: str, task: Mapping[str, object]
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a module that trains in the directory ``name``, and wait for it."""
-        whole = {**self.settings, "run_dir": str(self.folder / name), **task}
-        return subprocess.run(
-            [sys.executable, "-m", module, json.dumps(whole)],
-            check=False,  # A kill is an expected end.
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,  # In one stream, so that the last lines are the last ones.
-            text=True,
-        )
+    @property
+    def result_file(self) -> Path:
+        """Where the process writes what it has found."""
+        return Path(self.run_dir).with_suffix(".json")
+
+    @property
+    def reports(self) -> Path:
+        """Where ranks report; it outlives a launcher that is killed."""
+        return Path(self.run_dir).with_suffix(".ranks")
 
 
-def failure_of(process: subprocess.CompletedProcess[str]) -> HookloopError:
-    """Return the error for a training that failed, with the end of its output."""
-    tail = "\n".join(process.stdout.splitlines()[-20:])
-    return HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")
+@dataclass(frozen=True)
+class Ended:
+    """How the process of a task ended.
+
+    Attributes:
+        code: Its exit code.
+        output: What it said, on both streams.
+        result: What it found; None if it did not get that far.
+    """
+
+    code: int
+    output: str
+    result: object = None
+
+    @property
+    def failure(self) -> HookloopError:
+        """The error for a training that failed, with the end of its output."""
+        tail = "\n".join(self.output.splitlines()[-20:])
+        return HookloopError(f"The training ended with exit code {self.code}:\n{tail}")
+
+
+def run_task(module: str, task: TrainingTask) -> Ended:
+    """Train in a new process, and wait for its end, of which nothing is left running.
+
+    Args:
+        module: What the process runs: it gets the task as JSON, and calls `work_on`.
+        task: The task.
+    """
+    task.result_file.unlink(missing_ok=True)
+    said = Path(task.run_dir).with_suffix(".log")
+    # A file and not a pipe, which processes that load data would keep open after a kill.
+    with (
+        said.open("w", encoding="utf-8") as output,
+        subprocess.Popen(
+            [sys.executable, "-m", module, json.dumps(asdict(task))],
+            env={**os.environ, PARENT: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,  # In one file, so that the last lines are the last ones.
+            start_new_session=True,  # A group of its own, which is ended as a whole.
+        ) as process,
+    ):
+        try:
+            process.wait()
+        finally:
+            _end_all([process.pid, *(one.pid for one in read_reports(task.reports).values())])
+    result = None
+    if task.result_file.is_file():
+        result = json.loads(task.result_file.read_text(encoding="utf-8"))
+    said_all = said.read_text(encoding="utf-8", errors="replace")
+    return Ended(process.returncode, said_all, result)
+
+
+def _end_all(leaders: Sequence[int]) -> None:
+    """End what a process and its ranks have left: those that load data notice a kill late."""
+    for leader in leaders if os.name != "nt" else ():
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, KILL)
+
+
+def work_on(module: str, work: Callable[[TrainingTask], object]) -> None:
+    """Do what the command line says, on ranks if there are several, and write what is found.
+
+    Args:
+        module: The module that was started, for the ranks.
+        work: Does it, and returns what is found.
+    """
+    join_launcher()
+    # Another process may have started this one for it, which then ends it.
+    if os.environ.pop(PARENT, None) == str(os.getppid()):
+        end_with(os.getppid())
+    task = TrainingTask(**json.loads(sys.argv[1]))
+    if task.ranks > 1 and "RANK" not in os.environ:
+        sys.exit(_launch(module, task))
+    try:
+        found = work(task)
+    except BaseException as error:
+        report_failure(error, 1)
+        raise
+    if os.environ.get("RANK", "0") == "0":
+        task.result_file.write_text(json.dumps(found), encoding="utf-8")
+    report_end(0)
+
+
+def _launch(module: str, task: TrainingTask) -> int:
+    """Start a task on ranks; if one is killed, end as it did."""
+    task.reports.mkdir(exist_ok=True)
+    for old in task.reports.glob("rank-*.json"):
+        old.unlink()
+    command = ["-m", module, sys.argv[1]]
+    ended = Attempt(command, Rendezvous(Layout(task.ranks)), task.reports).run()
+    if -KILL in ended.codes.values():
+        os.kill(os.getpid(), KILL)
+    cause = find_cause(ended)
+    if cause is not None:
+        sys.stderr.write("\n".join((cause.traceback, *cause.messages)))
+    return cause.code if cause is not None else 0

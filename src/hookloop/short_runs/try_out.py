@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.compare import Difference, compare
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.state.compare import Difference, compare
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.data.random.states import generators_kept
 from hookloop.data.stream import open_streams
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookloopError
 from hookloop.every import Every
 from hookloop.parallel.launched import report_iteration
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
 from hookloop.runs.checkpoint_names import SUFFIX, directory_name
-from hookloop.short_runs.short_run import Arguments, ShortRun, short_run
+from hookloop.short_runs.short_run import Arguments, short_run, shortened
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 
 if TYPE_CHECKING:
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
-    from hookloop.outcome import Outcome
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 COUNT = 2
@@ -95,6 +95,7 @@ class Trial:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
+@generators_kept()
 def try_out(make: Callable[[Path, str | bool], Arguments], scratch: Path) -> Trial:
     """Train, validate, save, restore and test, each as briefly as possible.
 
@@ -106,39 +107,38 @@ def try_out(make: Callable[[Path, str | bool], Arguments], scratch: Path) -> Tri
     Raises:
         Exception: Whatever a part of the training raises.
     """
-    trial, probe = Trial(), Probe()
-    named = make(scratch / "run", False)
-    _expect(trial, named)
-    short = _short(named, probe)
-    trainer, trial.left_out = short.trainer, dict(short.left_out)
-    device = trainer.run.device
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    outcome, run = _train(trainer), trainer.run
+    trial, probe, tester = Trial(), Probe(), Probe()
+
+    def briefly(run_dir: Path) -> Arguments:
+        given = make(run_dir, False)
+        _expect(trial, given)
+        return _each_once(given)
+
+    try:
+        short = short_run(
+            briefly, iters=COUNT, hooks=[probe], run_dir=scratch / "run", may_end_early=True
+        )
+    except BaseException:
+        report_iteration(len(probe.trained))
+        raise
+    trainer, run = short.trainer, short.trainer.run
+    trial.left_out, outcome = dict(short.left_out), short.outcome
     trial.ranks, trial.metrics = run.world.size, dict(outcome.metrics)
     for disabled in run.gather(outcome.disabled):
         trial.failed_hooks |= {one.hook: str(one) for one in disabled}
     _measure(trial, trainer, probe)
-    tester = Probe()
-    second = _short(make(scratch / "again", str(_checkpoint_of(trainer))), tester).trainer
+    again = _each_once(make(scratch / "again", str(_checkpoint_of(trainer))))
+    second, _ = shortened(again, iters=COUNT, hooks=[tester])
     differences = _restore(second, trainer)
     trial.is_restored, trial.differences = not differences, [str(one) for one in differences]
     if second.run.test_data:
         trial.metrics |= dict(second.test())
         trial.test_batches = len(tester.evaluated)
     # At the end, so that no rank needs the directory any more when the first one removes it.
-    for memory in run.gather(host_memory() | device_memory(device)):
+    for memory in run.gather(host_memory() | device_memory(run.device)):
         for name in (name for name in memory if name.endswith("_peak")):
             trial.memory[name] = max(memory[name], trial.memory.get(name, 0.0))
     return trial
-
-
-def _train(trainer: Trainer) -> Outcome:
-    try:
-        return trainer.train()
-    except BaseException:
-        report_iteration(trainer.run.progress.iter)
-        raise
 
 
 def _checkpoint_of(trainer: Trainer) -> Path:
@@ -158,6 +158,11 @@ class Probe(Hook):
         self.trained: list[float] = []
         self.evaluated: list[float] = []
         self._last = 0.0
+
+    def before_run(self, run: Run) -> None:
+        """Count memory from here on."""
+        if run.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(run.device)
 
     def before_train_epoch(self, run: Run) -> None:
         """Start the clock."""
@@ -198,11 +203,11 @@ def _now(run: Run) -> float:
     return perf_counter()
 
 
-def _short(named: Arguments, probe: Probe) -> ShortRun:
-    """Return a training that makes each thing once."""
-    limit = cast("Mapping[str, int]", named.get("limit") or {})
-    each_once: Arguments = {
-        **named,
+def _each_once(given: Arguments) -> Arguments:
+    """Return the arguments of a training that makes each thing once."""
+    limit = cast("Mapping[str, int]", given.get("limit") or {})
+    return {
+        **given,
         "limit": {phase: min(COUNT, limit.get(phase, COUNT)) for phase in PHASES},
         "max_epochs": 1,
         "max_iters": None,
@@ -211,14 +216,10 @@ def _short(named: Arguments, probe: Probe) -> ShortRun:
         "val_begin": 0,
         "val_at_start": False,
     }
-    return short_run(each_once, iters=COUNT, hooks=[probe])
 
 
 def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:
     """Note how long the parts of the training took, and what the whole would take."""
-    if not probe.trained:
-        reason = trainer.run.outcome.reason
-        raise HookloopError(f"The training ended before its first iteration: {reason}.")
     trial.iters = len(probe.trained)
     trial.first_iter_seconds, trial.seconds_per_iter = probe.trained[0], probe.trained[-1]
     trial.val_batches = len(probe.evaluated)

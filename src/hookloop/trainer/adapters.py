@@ -16,8 +16,9 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Protocol, cast
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
+from hookloop.plug_ins import misfit
 
 GROUP = "hookloop.dialects"
 
@@ -90,6 +91,9 @@ def dialects() -> Mapping[str, Dialect]:
 def _load(entry: EntryPoint) -> Dialect | None:
     """Load one plug-in; a broken one is reported and does not take the others with it."""
     source = entry.dist.name if entry.dist is not None else "an unknown package"
+    if (problem := misfit(entry)) is not None:
+        _log.warning("The dialect '%s' is left out: %s", entry.name, problem)
+        return None
     try:
         dialect = entry.load()
     except Exception as error:  # noqa: BLE001 - code of another package, reported here

@@ -14,25 +14,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.checkpoint.background import BackgroundSaver, Job
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.pointer import LastPointer
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.background import BackgroundSaver, Job
+from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.retention import Keep
+from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.search import is_same_location
-from hookloop.checkpoint.shards import stage
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.plan import fire
+from hookloop.checkpoint.shards.writing import stage
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.pointer import LastPointer
+from hookloop.checkpoint.store.storage import is_url
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import directory_name
 from hookloop.runs.identity import Owner
-from hookloop.trainer.parts import current_metrics
-from hookloop.trainer.state import RunState, State
+from hookloop.trainer.state.parts import current_metrics
+from hookloop.trainer.state.run_state import RunState, State
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Requests
 
 LONGEST_QUESTION = 10.0

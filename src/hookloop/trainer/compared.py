@@ -18,7 +18,7 @@ from hookloop.runs.trees import NOTHING, Difference
 from hookloop.secret import fingerprints
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.preparation import Prepared
 
 COMPARED = (

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from hookloop.core.hook import acts_at, interval_at, kind_of
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
+from hookloop.engine.hook import acts_at, interval_at, kind_of
 from hookloop.errors import DataError, HookError, nearest
 from hookloop.every import COUNTED
 
 if TYPE_CHECKING:
-    from hookloop.core.loop import Loop
-    from hookloop.core.run import Run
+    from hookloop.engine.loop import Loop
+    from hookloop.engine.run import Run
 
 CountTokens = Callable[[Any], int]
 """Returns the tokens of a batch."""

@@ -6,15 +6,15 @@ import logging
 from collections.abc import Mapping
 from typing import cast
 
-from hookloop.core.progress import Progress
-from hookloop.data.exactness import SeedSamples
-from hookloop.data.first_batches import first_batches
 from hookloop.data.group_sizes import Accumulate, GroupSizes
-from hookloop.data.measures import length_of
 from hookloop.data.mixing.mixture import TrainingStream, open_train_data
 from hookloop.data.mixing.weights import Mix
+from hookloop.data.mixing.zipped import Zipped, check_val_mix
+from hookloop.data.position.measures import length_of
+from hookloop.data.reading.exactness import SeedSamples
+from hookloop.data.reading.first_batches import first_batches
 from hookloop.data.stream import Batches, Stream, open_streams
-from hookloop.data.zipped import Zipped, check_val_mix
+from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, caused_by, nearest
 from hookloop.trainer.inputs import make_progress
 

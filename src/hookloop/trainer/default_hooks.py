@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.answer_requests import AnswerRequests
 from hookloop.hooks.record_environment import RecordEnvironment

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.core.plan import fire
+from hookloop.engine.plan import fire
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 DISK = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors of a disk, which a call that writes may raise without naming the file."""

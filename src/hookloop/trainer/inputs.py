@@ -10,11 +10,11 @@ import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hookloop.core.progress import Progress
-from hookloop.core.run import Run
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.stream import Stream
+from hookloop.engine.progress import Progress
+from hookloop.engine.run import Run
 from hookloop.errors import DataError, HookError, HookloopError, ModelError
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookloop.core.loop import Loop
-from hookloop.core.plan import fire
+from hookloop.engine.loop import Loop
+from hookloop.engine.plan import fire
 from hookloop.runs.identity import Identity
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import find_checkpoint, join_orders
@@ -67,7 +67,7 @@ class Loading:
         fire(run.plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
-        self._loop.moments.kept = self._saver.state.restore(
+        self._loop.randomness.paused_at = self._saver.state.restore(
             checkpoint, label, change, trains=trains
         )
         join_orders(run)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.schedules import join_curve
+from hookloop.checkpoint.state.schedules import join_curve
 from hookloop.errors import ArgumentError
 from hookloop.runs.records import plain
 from hookloop.runs.run_log import current_logs
@@ -20,7 +20,7 @@ from hookloop.runs.trees import NOTHING, Difference
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.lr_schedule import Schedule
 
 Group = dict[str, object]

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe, note_batch, note_module
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import GeneratorStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,7 +126,7 @@ def _looking_at(model: nn.Module, outputs: dict[nn.Module, tuple[str, int]]) -> 
     modes = [(module, module.training) for module in model.modules()]
     # A module may count its calls in a buffer, in evaluation mode too.
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    randomness = Randomness.now()
+    randomness = GeneratorStates.now()
     handles = [module.register_forward_hook(note) for module in model.modules()]
     model.eval()
     try:

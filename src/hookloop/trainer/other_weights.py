@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor
 
 from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
-from hookloop.checkpoint.store import load
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
+from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.average_weights import AverageWeights
 from hookloop.hooks.momentum_teacher import MomentumTeacher
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.trainer.parts import restore_model
-from hookloop.trainer.rank_state import restore_buffers, undeclared_of_rank
+from hookloop.trainer.state.parts import restore_model
+from hookloop.trainer.state.ranks import restore_buffers, undeclared_of_rank
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

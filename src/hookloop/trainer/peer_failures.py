@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hookloop.parallel.launched import is_launched
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

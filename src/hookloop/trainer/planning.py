@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import FunctionHook, Hook
-from hookloop.core.plan import Plan
-from hookloop.core.points import PointTable
+from hookloop.engine.hook import FunctionHook, Hook
+from hookloop.engine.plan import Plan
+from hookloop.engine.points import PointTable
 from hookloop.errors import HookError
 from hookloop.hooks.step_schedules import StepSchedules
 from hookloop.hooks.write_metrics import WriteMetrics
@@ -15,7 +15,7 @@ from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.inputs import produced_names
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.update.update import Update
 
 SINGLE: dict[type[Hook], tuple[str, str]] = {

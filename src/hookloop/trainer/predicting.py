@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
-from hookloop.data.join import by_name, join, to_cpu
 from hookloop.data.model_inputs import inputs_for
+from hookloop.data.outputs import by_name, join, to_cpu
 from hookloop.data.stream import Batches, Stream
 from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array
@@ -27,8 +27,8 @@ _log = logging.getLogger("hookloop")
 if TYPE_CHECKING:
     from torch import nn
 
-    from hookloop.core.loop import Loop
-    from hookloop.core.run import Run
+    from hookloop.engine.loop import Loop
+    from hookloop.engine.run import Run
 
 Target = str | Path | Callable[[Any], object] | None
 """Where predictions go: to a file, to a function that gets each output, or to the caller."""

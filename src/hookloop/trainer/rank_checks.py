@@ -10,7 +10,7 @@ import dis
 from collections.abc import Iterable, Iterator
 from types import CodeType
 
-from hookloop.core.hook import Hook, kind_of
+from hookloop.engine.hook import Hook, kind_of
 from hookloop.errors import HookError
 from hookloop.every import Every
 

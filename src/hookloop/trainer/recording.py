@@ -11,7 +11,7 @@ from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.data.pass_origin import MOST_STATES, names_of_origin, states_of
+from hookloop.data.position.origin import MOST_STATES, names_of_origin, states_of
 from hookloop.hooks.record_environment import describe_torch
 from hookloop.runs.environment import variables
 from hookloop.runs.interventions import last_start, packed
@@ -23,8 +23,8 @@ from hookloop.trainer.meant_changes import written
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
 
 BETWEEN_PASSES = 10
 """Iterations between two lines about passes over the same data: a shorter way is repeated."""

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.loop import Loop
-from hookloop.data.left_out import add_left_out
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.data.position.skipped import add_skipped
+from hookloop.engine.loop import Loop
 from hookloop.errors import CheckpointError, DataError
 from hookloop.every import count_of
 from hookloop.requests import Requests, Rewind
@@ -55,13 +55,17 @@ class Rewinder:
         found = load_on_all_ranks(self._loop.run, lambda whole: self._find(rewind, whole))
         assert found is not None  # Otherwise the first rank has failed.
         label, checkpoint = found
-        iteration, before, left_out = run.progress.iter, run.changes, run.progress.left_out
+        iteration, before, skipped_iters = (
+            run.progress.iter,
+            run.changes,
+            run.progress.skipped_iters,
+        )
         self._saver.state.reset()
         self._restore(label, checkpoint)
         done = run.progress
         # Data from before the checkpoint is not read again.
         rewind = Rewind(done.iter, tuple(i for i in rewind.skip if i > done.iter), rewind.reason)
-        done.left_out = add_left_out(done.left_out, left_out, rewind.skip)
+        done.skipped_iters = add_skipped(done.skipped_iters, skipped_iters, rewind.skip)
         self._record(before, rewind, iteration, label)
         # A process that is killed from now on continues on the new branch.
         name = checkpoint_name("rewound_iter", done.iter)

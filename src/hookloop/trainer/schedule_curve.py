@@ -27,12 +27,12 @@ from torch.optim.lr_scheduler import (
     StepLR,
 )
 
-from hookloop.core.schedule_ahead import is_known, rates_ahead
+from hookloop.engine.schedule_ahead import is_known, rates_ahead
 from hookloop.every import count_of
 from hookloop.hooks.step_schedules import StepSchedules
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.lr_schedule import Schedule
 
 _log = logging.getLogger("hookloop")

@@ -15,13 +15,13 @@ from functools import partial
 from signal import SIGINT
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.gradients import marking_used_gradients
-from hookloop.core.loop import Loop
-from hookloop.core.plan import fire
-from hookloop.core.run import Run
-from hookloop.data.none_samples import note_none_in_traceback
-from hookloop.data.randomness import seed_all
-from hookloop.data.workers import check_main_is_guarded
+from hookloop.checkpoint.state.gradients import marking_used_gradients
+from hookloop.data.random.states import seed_all
+from hookloop.data.reading.none_samples import note_none_in_traceback
+from hookloop.data.reading.workers import check_main_is_guarded
+from hookloop.engine.loop import Loop
+from hookloop.engine.plan import fire
+from hookloop.engine.run import Run
 from hookloop.hooks.stop_on_signal import restore_signal_handlers
 from hookloop.hooks.write_metrics import record_disabled
 from hookloop.outcome import Interrupted, Outcome, Status
@@ -107,7 +107,9 @@ class Session:
             # last call.
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
-            agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
+            agree_on_order(
+                run, is_new=run.progress.iter == 0 and self._loop.randomness.paused_at is None
+            )
             self._saver.claim(run)
             yield Rewinder(self._loop, self._saver, self._loading.restore)
 
@@ -307,18 +309,23 @@ def _sources(run: Run) -> list[Stream]:
 
 def protect_randomness(run: Run) -> None:
     """Name the generators that hooks must leave alone if they only observe."""
-    side = run.side_randomness
-    side.begin()
-    side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
+    own = run.observer_randomness
+    own.forget_moments()
+    own.watch_devices({run.device, *(one.device for one in run.model.parameters())})
     _protect_loaders(run)
-    if side.key is None:
+    if own.key is None:
         # A checkpoint may bring another key later, with which the observers repeat their numbers.
-        side.key = run.seed
+        own.key = run.seed
 
 
 def _protect_loaders(run: Run) -> None:
     sources = _sources(run)
-    run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
+    run.observer_randomness.watch_loaders(g for one in sources for g in one.generators())
     # A hook may replace a loader, and the new one has generators of its own.
     for source in sources:
-        source.when_replaced(partial(_protect_loaders, run))
+        source.when_replaced(partial(_note_replaced, run))
+
+
+def _note_replaced(run: Run) -> None:
+    _protect_loaders(run)
+    run.undeclared.note_replaced()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.checkpoint.shard_reading import Shards as OpenShards
-from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.meetings import Meetings
-from hookloop.data.randomness import Randomness, seed_rank
+from hookloop.checkpoint.shards.reading import Shards as OpenShards
+from hookloop.checkpoint.store.storage import is_checkpoint_directory
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.data.random.states import GeneratorStates, seed_rank
+from hookloop.engine.meetings import Meetings
 from hookloop.errors import HookloopError
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.sharded import Shards, check_shardable
@@ -23,9 +23,9 @@ from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.core.loop import Loop
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.loop import Loop
+    from hookloop.engine.run import Run
     from hookloop.parallel.settings import Parallel
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
@@ -81,13 +81,13 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     """
     if run.world.is_alone or is_divided(run):
         return
-    start = run.ranks.share(Randomness.now(gpus=False).state)
+    start = run.ranks.share(GeneratorStates.now(gpus=False).state)
     for stream, is_training in _streams(run):
         if is_new and is_training:
-            stream.order.now = Randomness(start)
+            stream.order.now = GeneratorStates(start)
         stream.load_order_state(run.ranks.share(stream.order_state()))
     if is_new:
-        Randomness(start).restore()
+        GeneratorStates(start).restore()
         seed_rank(run.world.rank)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import interval_at, priority_of
+from hookloop.engine.hook import interval_at, priority_of
 from hookloop.every import Every
 
 if TYPE_CHECKING:
-    from hookloop.core.plan import Plan
+    from hookloop.engine.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from hookloop.data.description import show_module
-from hookloop.data.measures import measure
 from hookloop.data.mixing.mixture import Mixture
+from hookloop.data.position.measures import measure
 from hookloop.every import Every
 from hookloop.runs.environment import HIDDEN, SECRET
 from hookloop.runs.records import plain
@@ -28,9 +28,9 @@ from hookloop.trainer.model_table import count_parameters
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
 
 MOST_LAYERS = 300
 """How many modules of a model are listed; of a larger model only a checksum of all is kept."""

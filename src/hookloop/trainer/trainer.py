@@ -3,7 +3,7 @@
 inputs, updates, default_hooks   what the user brings, checked and normalized
 planning                         which hook acts where
 session                          the life of a run, from its directory to its outcome
-core/loop                        the training itself
+engine/loop                      the training itself
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.hook import FunctionHook, Hook, Priority
-from hookloop.core.loop import Assembly, Loop
-from hookloop.core.plan import Plan
-from hookloop.core.points import Point, PointTable
-from hookloop.core.run import Phase, Run
-from hookloop.data.exactness import SeedSamples
+from hookloop.checkpoint.state.pretrained import Pretrained
+from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.weights import Mix
+from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches
-from hookloop.data.undeclared import Undeclared
+from hookloop.engine.hook import FunctionHook, Hook, Priority
+from hookloop.engine.loop import Assembly, Loop
+from hookloop.engine.plan import Plan
+from hookloop.engine.points import Point, PointTable
+from hookloop.engine.run import Phase, Run
 from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.lr_schedule import Schedule
@@ -67,12 +67,12 @@ from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
-from hookloop.trainer.roots import RootsOfRun
 from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.roots import RootsOfRun
+from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.unchanged import Unchanged
 from hookloop.trainer.val_intervals import make_validation

@@ -13,8 +13,8 @@ from hookloop.every import COUNTED, Every, Unit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.parallel.world import World
     from hookloop.requests import Wanted
 

@@ -34,8 +34,8 @@ from hookloop.update.reduction import Averager, Reduction
 from hookloop.update.update import Forward, LossOf, Make, Step, Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.group_sizes import GroupSizes
+    from hookloop.engine.run import Run
     from hookloop.parallel.settings import Parallel
 
 Loss = Callable[..., Tensor]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, ModelError
 from hookloop.update.update import Make, Update
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from hookloop.core.run import Run
     from hookloop.data.group_sizes import GroupSizes
+    from hookloop.engine.run import Run
 
 # Where hooks change the gradients of an update that the loop makes.
 _GRADIENT_POINTS = ("after_backward", "before_update")

@@ -29,7 +29,7 @@ from hookloop.update.loss_weights import IGNORED, why_uncounted
 from hookloop.update.update import Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -17,16 +17,16 @@ from torch import Tensor
 
 from hookloop.data.batch import size_of
 from hookloop.data.mixing.mixture import Mixture
-from hookloop.data.randomness import Randomness
-from hookloop.data.share import Share
-from hookloop.data.splitting import split_batch
+from hookloop.data.random.states import GeneratorStates
+from hookloop.data.ranks.place import Share
+from hookloop.data.ranks.splitting import split_batch
 from hookloop.errors import ModelError
 from hookloop.update.microbatches import Microbatches
 from hookloop.update.reduction import Part, RankParts, Reduction, parts_of
 from hookloop.update.update import Group, Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.parallel.replicated import Replica
 
 _log = logging.getLogger("hookloop")
@@ -205,7 +205,7 @@ class Moment:
     """
 
     def __init__(self, run: Run) -> None:
-        self._randomness = Randomness.now()
+        self._randomness = GeneratorStates.now()
         self._take_back_metrics = run.metrics.bookmark()  # A step, or a hook, may put some.
         roots = [run.model]
         if isinstance(run.loss_function, torch.nn.Module):

@@ -21,7 +21,7 @@ from torch.nn import functional
 from hookloop.metrics.weighted import Weight
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 IGNORED = -100
 """The target that torch's losses leave out by default."""

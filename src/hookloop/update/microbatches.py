@@ -21,7 +21,7 @@ from hookloop.errors import ModelError
 from hookloop.metrics.weighted import Weight, WeightedMean, zero_if_uncounted
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.update.update import Update
 
 

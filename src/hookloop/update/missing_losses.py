@@ -13,7 +13,7 @@ from hookloop.errors import ModelError
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 FIRST = 10
 """How many iterations without an update are a mistake; at the start, an epoch is enough."""

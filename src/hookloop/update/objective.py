@@ -11,12 +11,12 @@ from torch import Tensor
 
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe
-from hookloop.data.share import losses_of_streams
+from hookloop.data.ranks.place import losses_of_streams
 from hookloop.errors import DataError, ModelError, SkippedUpdateError
 from hookloop.update.microbatches import loss_or_zero
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.update.update import Forward, LossOf, Step
 
 Precision = Literal["fp32", "bf16", "fp16"]

@@ -16,14 +16,14 @@ from torch import Tensor
 
 from hookloop.data.batch import is_scalar
 from hookloop.data.mixing.mixture import Labelled
-from hookloop.data.share import Place, Share
+from hookloop.data.ranks.place import Place, Share
 from hookloop.errors import ModelError
 from hookloop.metrics.weighted import zero_if_uncounted
 from hookloop.update.update import LossOf, Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from hookloop.core.outputs import note_error
-from hookloop.core.plan import fire
 from hookloop.data.batch import is_scalar, pair_of
+from hookloop.engine.outputs import note_error
+from hookloop.engine.plan import fire
 from hookloop.metrics.weighted import Weight
 from hookloop.update.application import step_optimizer, zero_optimizer
 from hookloop.update.microbatches import Microbatches, check_loss, weight_in
@@ -39,7 +39,7 @@ from hookloop.update.objective import loss_in_output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.metrics.series import Series
 
 Step = Callable[["Run", Any], Any]

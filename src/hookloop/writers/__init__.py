@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hookloop.writers.media import MediaFiles
     from hookloop.writers.mlflow import MLflow
     from hookloop.writers.multi import Multi
+    from hookloop.writers.pixels import draw_figure, encode_png, to_pixels
     from hookloop.writers.records import (
         Config,
         Graph,
@@ -54,6 +55,9 @@ __all__ = [
     "Trackio",
     "Wandb",
     "Writer",
+    "draw_figure",
+    "encode_png",
+    "to_pixels",
 ]
 
 _MODULES = {
@@ -68,6 +72,9 @@ _MODULES = {
     "Trackio": "trackio",
     "Wandb": "wandb",
     "Writer": "base",
+    "draw_figure": "pixels",
+    "encode_png": "pixels",
+    "to_pixels": "pixels",
 }  # All other names are in `records`.
 
 

@@ -5,8 +5,8 @@ import uuid
 import pytest
 import torch
 
-from hookloop.checkpoint.shards import stage, write
-from hookloop.checkpoint.storage import open_storage
+from hookloop.checkpoint.shards.writing import stage, write
+from hookloop.checkpoint.store.storage import open_storage
 
 
 @pytest.fixture(params=["local", "memory"])

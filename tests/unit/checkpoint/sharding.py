@@ -67,7 +67,7 @@ _context.set_forkserver_preload(
         "pytest",
         "torch._dynamo",
         "torch.distributed.checkpoint.default_planner",
-        "hookloop.checkpoint.shard_reading",
+        "hookloop.checkpoint.shards.reading",
     ]
 )
 
@@ -124,9 +124,9 @@ def run_ranks(home: Path, size: int, body: str) -> list[str]:
 
 
 SAVE = """
-from hookloop.checkpoint.optimizers import optimizer_state
-from hookloop.checkpoint.shards import stage, write
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.state.optimizers import optimizer_state
+from hookloop.checkpoint.shards.writing import stage, write
+from hookloop.checkpoint.saving.snapshot import Snapshot
 
 
 def state_of(model, optimizer, iteration=3):

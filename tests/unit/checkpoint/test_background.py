@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from hookloop.checkpoint import store_queue
-from hookloop.checkpoint.background import BackgroundSaver, Job
-from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.saving import store_queue
+from hookloop.checkpoint.saving.background import BackgroundSaver, Job
+from hookloop.checkpoint.store.index import Saved
 from hookloop.errors import CheckpointError
 
 MEMORY = object()

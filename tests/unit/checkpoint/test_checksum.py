@@ -5,7 +5,7 @@ import zipfile
 import pytest
 import torch
 
-from hookloop.checkpoint.checksum import (
+from hookloop.checkpoint.store.checksum import (
     file_checksum,
     find_damage,
     open_archive,

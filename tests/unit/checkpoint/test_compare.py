@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 
 
 def test_equal_checkpoints_have_no_difference():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.unit.checkpoint.sharding import run_ranks
 
-from hookloop.checkpoint.dtensors import is_sharded, local_part, spread
+from hookloop.checkpoint.shards.dtensors import is_sharded, local_part, spread
 
 
 def test_a_plain_tensor_is_its_own_part() -> None:
@@ -22,7 +22,7 @@ def test_a_whole_tensor_is_cut_as_another_one_is(tmp_path: Path) -> None:
         """
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-        from hookloop.checkpoint.dtensors import is_sharded, local_part, spread
+        from hookloop.checkpoint.shards.dtensors import is_sharded, local_part, spread
 
         mesh = init_device_mesh("cpu", (3,))
         for shape in ((7, 3), (1, 3), (4,), (0, 2), (3, 5)):

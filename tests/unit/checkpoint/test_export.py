@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.tiny import make_model
 
-from hookloop.checkpoint.export import (
+from hookloop.checkpoint.export.export import (
     SUFFIXES,
     Example,
     at_least_two,

@@ -7,8 +7,8 @@ import torch
 from tests.tiny import make_model
 from tests.unit.checkpoint.test_export import Named
 
-from hookloop.checkpoint.export import Example, write_model
-from hookloop.checkpoint.export_check import compare
+from hookloop.checkpoint.export.export import Example, write_model
+from hookloop.checkpoint.export.export_check import compare
 from hookloop.errors import ModelError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

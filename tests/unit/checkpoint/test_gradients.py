@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from hookloop.checkpoint.gradients import (
+from hookloop.checkpoint.state.gradients import (
     marking_used_gradients,
     pending_gradients,
     restore_gradients,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hookloop.checkpoint.saving.retention import Keep
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.runs.checkpoint_names import INDEX, LAST
 
 ENTRY = {"name": "epoch_1.pth", "iter": 3, "epoch": 1, "size": 0, "crc32": 0, "kind": "periodic"}

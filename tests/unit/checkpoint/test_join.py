@@ -4,9 +4,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.join import TYPES, join
-from hookloop.checkpoint.shards import stage, write
+from hookloop.checkpoint.shards.merge import TYPES, join
+from hookloop.checkpoint.shards.writing import stage, write
+from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError
 
 

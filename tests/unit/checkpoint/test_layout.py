@@ -8,10 +8,10 @@ import torch
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex
 
-from hookloop.checkpoint.layout import read_layout
-from hookloop.checkpoint.manifest import encode_manifest, read_manifest, verify
-from hookloop.checkpoint.shard_reading import Shards
-from hookloop.checkpoint.writing import WrittenFile
+from hookloop.checkpoint.shards.layout import read_layout
+from hookloop.checkpoint.shards.manifest import encode_manifest, read_manifest, verify
+from hookloop.checkpoint.shards.reading import Shards
+from hookloop.checkpoint.store.writing import WrittenFile
 from hookloop.errors import CheckpointError
 
 

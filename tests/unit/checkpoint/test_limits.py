@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from hookloop.checkpoint.limits import check_contents
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
+from hookloop.checkpoint.store.limits import check_contents
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 
 
@@ -127,7 +127,7 @@ def test_a_compressed_file_does_not_fill_the_memory(tmp_path: Path) -> None:
     assert (tmp_path / "epoch_1.pth").stat().st_size < 3_000_000
     code = (
         "import resource, sys\n"
-        "from hookloop.checkpoint.store import CheckpointStore\n"
+        "from hookloop.checkpoint.store.store import CheckpointStore\n"
         "from hookloop.errors import CheckpointError\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try:\n    CheckpointStore(sys.argv[1]).newest()\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.checkpoint.manifest import open_plain, read_manifest, verify
+from hookloop.checkpoint.shards.manifest import open_plain, read_manifest, verify
 from hookloop.errors import CheckpointError
 
 FILES = ("manifest.json", ".metadata", "state.pt", "__0_0.distcp")
@@ -65,7 +65,7 @@ def test_links_are_not_followed(shards, tmp_path: Path, name: str) -> None:
 
 
 def test_a_name_that_leads_elsewhere_is_rejected(shards, tmp_path: Path) -> None:
-    from hookloop.checkpoint.manifest import encode_manifest
+    from hookloop.checkpoint.shards.manifest import encode_manifest
 
     manifest = read_manifest(shards[0])
     for name in ("../secret", "/etc/passwd", "a/b", ".."):

@@ -6,8 +6,8 @@ import torch
 from tests.unit.checkpoint.sharding import run_ranks
 from torch import nn
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.optimizers import (
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import (
     is_by_name,
     load_optimizer_state,
     numbered_state,
@@ -102,8 +102,8 @@ def test_a_state_of_whole_tensors_is_loaded_into_shards(tmp_path: Path) -> None:
         3,
         """
         import copy
-        from hookloop.checkpoint.compare import compare
-        from hookloop.checkpoint.optimizers import load_optimizer_state, optimizer_state
+        from hookloop.checkpoint.state.compare import compare
+        from hookloop.checkpoint.state.optimizers import load_optimizer_state, optimizer_state
 
         plain, trained = build(steps=3, shard=False)
         model, optimizer = build()

@@ -11,9 +11,9 @@ import pytest
 import torch
 from tests.tiny import make_trainer
 
-from hookloop.checkpoint.ours import is_checkpoint_file, is_ours
-from hookloop.checkpoint.storage import LocalStorage, open_storage
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.ours import is_checkpoint_file, is_ours
+from hookloop.checkpoint.store.storage import LocalStorage, open_storage
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
 
 

@@ -4,8 +4,8 @@ from collections import OrderedDict
 import pytest
 import torch
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.parts import check_rest, nested, put_back, split
+from hookloop.checkpoint.shards.parts import check_rest, nested, put_back, split
+from hookloop.checkpoint.state.compare import compare
 
 
 def make() -> dict[str, object]:

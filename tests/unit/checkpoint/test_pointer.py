@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.checkpoint.pointer import LastPointer
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.pointer import LastPointer
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.hooks import SaveCheckpoint
 from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.layout import RunDir

@@ -5,10 +5,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.publish import publish, read_metadata
-from hookloop.checkpoint.shards import stage
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.export.publish import publish, read_metadata
+from hookloop.checkpoint.shards.writing import stage
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 
 ABOUT = {"epoch": 5, "metrics": {"val/loss": 0.25}, "version": "1"}

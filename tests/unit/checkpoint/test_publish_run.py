@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from tests.tiny import make_classifier
 
 from hookloop.checkpoint.choice import choose
-from hookloop.checkpoint.publish import read_metadata
-from hookloop.checkpoint.publish_run import Publication, check_target, collect, write
+from hookloop.checkpoint.export.publish import read_metadata
+from hookloop.checkpoint.export.publish_run import Publication, check_target, collect, write
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks import SaveCheckpoint
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.reading import read_checkpoint
-from hookloop.checkpoint.storage import LocalStorage, write_all
-from hookloop.checkpoint.writing import write_checkpoint
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.reading import read_checkpoint
+from hookloop.checkpoint.store.storage import LocalStorage, write_all
+from hookloop.checkpoint.store.writing import write_checkpoint
 from hookloop.errors import CheckpointError
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.errors import CheckpointError
 
 

@@ -3,14 +3,14 @@ import logging
 import pytest
 import torch
 
-from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.search import (
     is_same_location,
     load_newest,
     search_locations,
     trusted_location,
 )
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.layout import Pointer

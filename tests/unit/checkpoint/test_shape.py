@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.checkpoint.shape import (
+from hookloop.checkpoint.state.shape import (
     LARGEST,
     Each,
     Maybe,

@@ -6,12 +6,12 @@ import torch
 from tests.unit.checkpoint.sharding import run_ranks, save_trained
 from torch import nn
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.manifest import encode_manifest, read_manifest
-from hookloop.checkpoint.optimizers import optimizer_state
-from hookloop.checkpoint.shard_reading import Shards, load_into
-from hookloop.checkpoint.shards import stage, write
-from hookloop.checkpoint.writing import WrittenFile
+from hookloop.checkpoint.shards.manifest import encode_manifest, read_manifest
+from hookloop.checkpoint.shards.reading import Shards, load_into
+from hookloop.checkpoint.shards.writing import stage, write
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import optimizer_state
+from hookloop.checkpoint.store.writing import WrittenFile
 from hookloop.errors import CheckpointError
 
 
@@ -101,7 +101,7 @@ def test_damage_that_one_rank_finds_is_an_error_on_all(tmp_path: Path) -> None:
         tmp_path,
         3,
         """
-        from hookloop.checkpoint.shard_reading import load_into
+        from hookloop.checkpoint.shards.reading import load_into
         from hookloop.errors import CheckpointError
 
         model, optimizer = build()

@@ -5,16 +5,16 @@ import pytest
 import torch
 from tests.unit.checkpoint.sharding import SAVE, run_ranks, save_trained
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.manifest import verify
-from hookloop.checkpoint.shard_reading import Shards
-from hookloop.checkpoint.shards import stage, staged_directory, write
+from hookloop.checkpoint.shards.manifest import verify
+from hookloop.checkpoint.shards.reading import Shards
+from hookloop.checkpoint.shards.writing import stage, staged_directory, write
+from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError
 
 READ = """
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.optimizers import optimizer_state
-from hookloop.checkpoint.shard_reading import load_into
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import optimizer_state
+from hookloop.checkpoint.shards.reading import load_into
 
 for name in NAMES:
     model, optimizer = build(seed=1, shard=SHARD)
@@ -189,7 +189,8 @@ KILL = (
     SAVE
     + """
 import signal
-from hookloop.checkpoint import shards, storage
+from hookloop.checkpoint.shards import writing as shards
+from hookloop.checkpoint.store import storage
 
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
@@ -255,7 +256,7 @@ DEATHS = [
 def test_killed_at_any_step_the_last_good_one_stays(tmp_path: Path, victim) -> None:
     from tests.unit.checkpoint.sharding import SECONDS, start_ranks
 
-    from hookloop.checkpoint.storage import LocalStorage
+    from hookloop.checkpoint.store.storage import LocalStorage
 
     body = KILL.replace("VICTIM", repr(victim)).replace("TIMEOUT", "2")
     processes, files = start_ranks(tmp_path, 2, body)

@@ -11,8 +11,8 @@ import torch
 from tests.unit.checkpoint.sharding import run_ranks
 
 from hookloop import secret
-from hookloop.checkpoint.limits import check_contents
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.store.limits import check_contents
 from hookloop.errors import CheckpointError
 
 
@@ -141,7 +141,7 @@ def test_shards_are_copied_each_for_itself(tmp_path: Path) -> None:
         """
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-        from hookloop.checkpoint.snapshot import Snapshot
+        from hookloop.checkpoint.saving.snapshot import Snapshot
 
         mesh = init_device_mesh("cpu", (3,))
         place = lambda x: distribute_tensor(x, mesh, [Shard(0)])
@@ -178,7 +178,7 @@ def test_shards_are_copied_each_for_itself(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_run_without_shards_does_not_import_what_they_need() -> None:
     code = (
-        "import sys, torch; from hookloop.checkpoint.snapshot import Snapshot;"
+        "import sys, torch; from hookloop.checkpoint.saving.snapshot import Snapshot;"
         "Snapshot().take({'a': torch.ones(2)});"
         "assert 'torch.distributed.tensor' not in sys.modules"
     )

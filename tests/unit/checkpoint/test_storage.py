@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from hookloop.checkpoint.storage import LocalStorage, RemoteStorage, open_storage, write_all
+from hookloop.checkpoint.store.storage import LocalStorage, RemoteStorage, open_storage, write_all
 from hookloop.errors import CheckpointError
 
 

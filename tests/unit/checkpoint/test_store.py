@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.saving.retention import Keep
-from hookloop.checkpoint.shards import stage
-from hookloop.checkpoint.store import CheckpointStore, load
+from hookloop.checkpoint.shards.writing import stage
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore, load
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import INDEX, LAST
 

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from hookloop.checkpoint import store_queue
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.store_queue import Job, StoreQueue
+from hookloop.checkpoint.saving import store_queue
+from hookloop.checkpoint.saving.store_queue import Job, StoreQueue
+from hookloop.checkpoint.store.index import Saved
 from hookloop.errors import CheckpointError
 
 

@@ -7,8 +7,8 @@ from tests.tiny import make_model, make_trainer, weights
 from tests.unit.checkpoint.sharding import run_ranks
 
 import hookloop
-from hookloop.checkpoint.shards import stage, write
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.shards.writing import stage, write
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
 
@@ -132,7 +132,7 @@ def test_a_sharded_model_takes_the_weights_of_a_file(tmp_path):
         tmp_path,
         3,
         """
-        from hookloop.checkpoint.weights import Pretrained
+        from hookloop.checkpoint.state.pretrained import Pretrained
 
         plain, _ = build(seed=5, shard=False)
         if rank == 0:

@@ -4,10 +4,10 @@ import threading
 import pytest
 import torch
 
-from hookloop.checkpoint import writing
-from hookloop.checkpoint.checksum import find_damage
-from hookloop.checkpoint.storage import LocalStorage
-from hookloop.checkpoint.writing import write_checkpoint
+from hookloop.checkpoint.store import writing
+from hookloop.checkpoint.store.checksum import find_damage
+from hookloop.checkpoint.store.storage import LocalStorage
+from hookloop.checkpoint.store.writing import write_checkpoint
 
 
 @pytest.fixture

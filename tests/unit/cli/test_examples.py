@@ -5,10 +5,11 @@ from click.testing import CliRunner
 
 from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.main import VERBS, cli
+from hookloop.cli.plugged import OURS
 
 
 def test_every_verb_has_an_example_whose_options_exist() -> None:
-    assert set(EXAMPLES) == set(VERBS)
+    assert set(EXAMPLES) == set(VERBS) - set(OURS)
     for verb, lines in EXAMPLES.items():
         output = CliRunner().invoke(cli, [verb, "--help"]).output
         for line in lines:

@@ -4,7 +4,7 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
-from hookloop.checkpoint.shards import stage, write
+from hookloop.checkpoint.shards.writing import stage, write
 from hookloop.cli.main import cli
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 
 
 def test_each_point_is_named_once_with_its_hooks_in_order(project: Path, invoke: Invoke) -> None:

@@ -1,7 +1,7 @@
 from click.testing import CliRunner
 
 from hookloop.cli.main import cli
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 
 
 def test_every_point_is_listed_in_the_order_of_a_run() -> None:

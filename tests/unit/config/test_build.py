@@ -10,7 +10,7 @@ import torch
 
 from hookloop.config.build import arguments, build
 from hookloop.config.tree import Config
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
 from hookloop.errors import ConfigError, ModelError
 from hookloop.trainer.trainer import Trainer
 

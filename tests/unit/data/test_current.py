@@ -5,8 +5,8 @@ import torch
 from tests.unit.trainer.test_resume import Augmented, Cut, assert_same_end, make
 from torch.utils.data import DataLoader
 
-from hookloop.core.hook import Hook
 from hookloop.data.stream import Stream
+from hookloop.engine.hook import Hook
 from hookloop.errors import DataError
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from hookloop.data.cut import Cut
-from hookloop.data.share import Share
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.ranks.place import Share
 from hookloop.errors import DataError
 
 Pair = namedtuple("Pair", ["inputs", "targets"])

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop.data.exactness import why_inexact, why_loader_inexact
+from hookloop.data.reading.exactness import why_inexact, why_loader_inexact
 
 DATA = TensorDataset(torch.arange(6))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from hookloop.data.first_batches import first_batches
+from hookloop.data.reading.first_batches import first_batches
 from hookloop.errors import DataError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data import generators
-from hookloop.data.generators import (
+from hookloop.data.random import generators
+from hookloop.data.random.generators import (
     GeneratorAccess,
     NumpyGenerator,
     PythonGenerator,

@@ -3,10 +3,10 @@ import random
 import pytest
 import torch
 
-from hookloop.data.cut import Cut
-from hookloop.data.indices import PassStart, SkippingIndices
-from hookloop.data.samplers import SamplerStates
-from hookloop.data.share import Share
+from hookloop.data.position.indices import PassStart, SkippingIndices
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.ranks.place import Share
+from hookloop.data.reading.samplers import SamplerStates
 
 
 def make(sampler, **options):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.input_file import InputFile
+from hookloop.data.reading.input_file import InputFile
 from hookloop.errors import DataError
 
 

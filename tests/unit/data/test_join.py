@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.join import by_name, join, to_cpu
+from hookloop.data.outputs import by_name, join, to_cpu
 from hookloop.errors import DataError
 
 

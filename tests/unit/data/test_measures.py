@@ -1,7 +1,7 @@
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
 
-from hookloop.data.measures import (
+from hookloop.data.position.measures import (
     batch_size_of,
     batches_after,
     has_another_size,

@@ -6,10 +6,10 @@ from tests.tiny import make_data, make_model, make_trainer
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from hookloop import Hook
-from hookloop.core.progress import Progress
 from hookloop.data.mixing.mixture import Mixture, open_train_data
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.data.stream import Stream
+from hookloop.engine.progress import Progress
 from hookloop.errors import CheckpointError, DataError, ModelError
 
 A, B = [1, 2, 3, 4, 5], [10, 20]
@@ -112,9 +112,9 @@ def test_a_pass_continues_after_any_group(mix, size, unknown):
 
 def test_drawing_disturbs_no_generator_and_follows_from_the_seed():
     torch.manual_seed(3)
-    before = Randomness.now()
+    before = GeneratorStates.now()
     first = batches(mixed(WEIGHTS, seed=None))
-    assert Randomness.now().key(0) == before.key(0)
+    assert GeneratorStates.now().key(0) == before.key(0)
     assert batches(mixed(WEIGHTS, seed=None)) == first
     torch.manual_seed(4)
     assert batches(mixed(WEIGHTS, seed=2)) == batches(mixed(WEIGHTS, seed=2))
@@ -231,7 +231,7 @@ def test_ranks_read_their_part_of_the_batch_of_each_stream(mix):
         data = [TensorDataset(torch.arange(count)) for count in (7, 10)]
         source = mixed(mix, *(DataLoader(one, 3, shuffle=True) for one in data), seed=None)
         torch.manual_seed(5)
-        order = Randomness.now(gpus=False)
+        order = GeneratorStates.now(gpus=False)
         for part in source.parts():
             part.share_among(rank, size, order)
         for part in source.parts():

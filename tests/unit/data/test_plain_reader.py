@@ -1,5 +1,5 @@
-from hookloop.data.indices import PassStart
-from hookloop.data.plain_reader import PlainReader, StatefulReader
+from hookloop.data.position.indices import PassStart
+from hookloop.data.reading.plain import PlainReader, StatefulReader
 
 
 class Stateful:

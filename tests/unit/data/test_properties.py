@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
-from hookloop.core.progress import Progress
-from hookloop.data.cut import Cut
 from hookloop.data.mixing.mixture import open_train_data
-from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.random.states import GeneratorStates, seed_all
+from hookloop.data.ranks.cut import Cut
 from hookloop.data.stream import Stream
+from hookloop.engine.progress import Progress
 
 FEW = settings(derandomize=True, deadline=None, max_examples=30, database=None)
 
@@ -75,7 +75,7 @@ class Case:
         source = self.open()
         if size is not None:
             for part in source.parts():
-                now = Randomness.now(gpus=False)
+                now = GeneratorStates.now(gpus=False)
                 part.share_among(rank, size, now, is_training=False)
             join(source)
         seed_all(1 if size is None else 10 + rank)
@@ -87,7 +87,7 @@ class Case:
                 torch.rand(1), random.random(), np.random.rand()  # As a model does.
                 count += 1
                 if count in kills:  # Nothing but the checkpoint and the random numbers stays.
-                    state, now = source.state_dict(), Randomness.now()
+                    state, now = source.state_dict(), GeneratorStates.now()
                     seed_all(99)
                     source = self.open()
                     if size is not None and size > 1:

@@ -9,10 +9,10 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from hookloop.data.cut import Cut
-from hookloop.data.indices import PassStart
-from hookloop.data.reader import LoaderReader, PlainReader, StatefulReader, make_reader
-from hookloop.data.share import Share
+from hookloop.data.position.indices import PassStart
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.ranks.place import Share
+from hookloop.data.reading.loader import LoaderReader, PlainReader, StatefulReader, make_reader
 
 
 class Indices(Dataset):

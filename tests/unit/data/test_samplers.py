@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler
 
-from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.samplers import RandomStream
+from hookloop.data.random.states import GeneratorStates, seed_all
+from hookloop.data.reading.samplers import RandomStream
 from hookloop.data.stream import Stream
 
 COUNT = 12
@@ -220,14 +220,14 @@ class Life:
         return self
 
     def save(self, path):
-        state = [self.source.state_dict(), self.weight, self.made, Randomness.now().state]
+        state = [self.source.state_dict(), self.weight, self.made, GeneratorStates.now().state]
         torch.save(state, path)
 
     def load(self, path):
         state, self.weight, self.made, randomness = torch.load(path, weights_only=True)
         self.source.load_state_dict(state)
         self.sampler.weight = self.weight
-        Randomness(randomness).restore()
+        GeneratorStates(randomness).restore()
         return self
 
 
@@ -278,7 +278,7 @@ def test_what_a_sampler_draws_later_does_not_move_the_generators():
     seed_all(1)
     batches = Stream(DataLoader(range(COUNT), batch_size=2, sampler=Lazy()), "data").groups(1)
     next(batches)
-    before = Randomness.now()
+    before = GeneratorStates.now()
     expected = draw()
     before.restore()
     next(batches)

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from hookloop.data.randomness import seed_all
-from hookloop.data.seeding import SampleGroup, SeededInProcess, SeededSamples, derive_key
+from hookloop.data.random.per_sample import SampleGroup, SeededInProcess, SeededSamples, derive_key
+from hookloop.data.random.states import seed_all
 
 
 class Draw(Dataset):

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from hookloop.data.cut import Cut
-from hookloop.data.share import Place, Share, losses_of_streams, zip_shares
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.ranks.place import Place, Share, losses_of_streams, zip_shares
 from hookloop.errors import ModelError
 
 

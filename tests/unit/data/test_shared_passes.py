@@ -2,11 +2,11 @@ import random
 
 import torch
 
-from hookloop.data.cut import Cut
-from hookloop.data.indices import PassStart
-from hookloop.data.randomness import seed_all
-from hookloop.data.share import Share
-from hookloop.data.shared_passes import SharedPasses
+from hookloop.data.position.indices import PassStart
+from hookloop.data.random.states import seed_all
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.ranks.place import Share
+from hookloop.data.reading.whole_batches import SharedPasses
 
 
 def drawing(count=5):

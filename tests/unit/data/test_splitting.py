@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.splitting import split_batch
+from hookloop.data.ranks.splitting import split_batch
 from hookloop.errors import DataError
 
 Pair = namedtuple("Pair", "x y")

@@ -18,8 +18,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.share import Share
+from hookloop.data.random.states import GeneratorStates, seed_all
+from hookloop.data.ranks.place import Share
 from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 
@@ -153,7 +153,7 @@ class Rank:
             self.source.share_among(rank, size, order, **options)
         if state is not None:
             self.source.load_state_dict(state)
-        self.randomness = Randomness.now()
+        self.randomness = GeneratorStates.now()
         self.groups = None
 
     def step(self, accumulate):
@@ -163,7 +163,7 @@ class Rank:
         group = next(self.groups, None)
         if group is None:
             self.groups = None
-            self.randomness = Randomness.now()
+            self.randomness = GeneratorStates.now()
             return None
         torch.rand(3), random.random(), np.random.rand()  # Dropout, different on each rank.
         shares = self.source.shares()
@@ -173,7 +173,7 @@ class Rank:
             assert len(numbers) == max(share.own, 1)
             pairs = list(zip(numbers.tolist(), noise.tolist(), strict=True))
             found.append((pairs[: share.own], share.total))
-        self.randomness = Randomness.now()
+        self.randomness = GeneratorStates.now()
         return found
 
 
@@ -202,7 +202,7 @@ def train(ranks, *, steps=None, passes=None, accumulate=1):
 
 def order_of(seed=3):
     seed_all(seed)
-    return Randomness.now(gpus=False)
+    return GeneratorStates.now(gpus=False)
 
 
 def numbers(batches):

@@ -9,8 +9,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+from hookloop.data.reading.tensors import make_gather
 from hookloop.data.stream import Stream
-from hookloop.data.tensor_batches import make_gather
 
 DATA = TensorDataset(
     torch.randn(23, 4, generator=torch.Generator().manual_seed(0)),

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from hookloop.data.undeclared import Root, Undeclared
-from hookloop.data.values import NO_STATE, mark_of, restore_value, to_value
+from hookloop.checkpoint.state.undeclared import Root, Undeclared
+from hookloop.objects.values import NO_STATE, mark_of, restore_value, to_value
 
 CPU = torch.device("cpu")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hookloop.core.progress import Progress
 from hookloop.data.mixing.mixture import Mixture
+from hookloop.engine.progress import Progress
 from hookloop.errors import DataError
 
 A, B = [1, 2, 3, 4, 5], [10, 20]

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from hookloop.core.progress import Progress
 from hookloop.data.mixing.weights import Weights, draw, way_of
+from hookloop.engine.progress import Progress
 from hookloop.errors import DataError
 
 NAMES = ["clean", "noisy"]

@@ -16,17 +16,17 @@ from tests.carried import (
 )
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, WeightedRandomSampler
 
-from hookloop.data import worker_states
-from hookloop.data.indices import PassStart
-from hookloop.data.randomness import seed_all
-from hookloop.data.reader import make_reader
-from hookloop.data.stream import Stream
-from hookloop.data.worker_states import (
+from hookloop.data.position.indices import PassStart
+from hookloop.data.random import workers as worker_states
+from hookloop.data.random.states import seed_all
+from hookloop.data.random.workers import (
     WorkerStates,
     check_generators,
     read_generators,
     restore_generators,
 )
+from hookloop.data.reading.loader import make_reader
+from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 
 COUNT = 11

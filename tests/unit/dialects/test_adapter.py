@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.adapter import Adapter, Facade, ForeignAttributeError, Mount, base_of
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 

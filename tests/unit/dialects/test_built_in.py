@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookloop import dialects
-from hookloop.dialects import built_in
-from hookloop.dialects.lazy import load
+from hookloop.dialects import built_in, import_name
 
 ROOT = Path(__file__).parents[3]
 BUILT_IN = {
@@ -23,7 +22,7 @@ every_dialect = pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_the_entry_points_lead_to_them():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     entries = project["entry-points"]["hookloop.dialects"]
-    assert {name: load(path) for name, path in entries.items()} == BUILT_IN
+    assert {name: import_name(path) for name, path in entries.items()} == BUILT_IN
     assert BUILT_IN.items() <= dict(dialects.installed()).items()
 
 
@@ -48,7 +47,7 @@ def test_every_row_of_a_catalogue_leads_to_a_class(name):
     rows = BUILT_IN[name].catalogue()
     assert rows
     for row, path in rows.items():
-        kind = load(path)
+        kind = import_name(path)
         assert isinstance(kind, type)
         assert kind.__name__.lower() == row.rpartition(".")[2].lower()
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.adapter import Facade
 from hookloop.dialects.companion import Companion, facade_in
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from hookloop.dialects.lazy import lazy_names, load
+from hookloop.dialects.lazy import import_name, lazy_names
 
 PACKAGE = """
 from hookloop.dialects.lazy import lazy_names
@@ -34,11 +34,11 @@ def package(tmp_path, monkeypatch):
 def test_a_path_leads_to_its_object():
     import collections
 
-    assert load("collections:OrderedDict") is collections.OrderedDict
+    assert import_name("collections:OrderedDict") is collections.OrderedDict
     with pytest.raises(AttributeError, match="NoSuchThing"):
-        load("collections:NoSuchThing")
+        import_name("collections:NoSuchThing")
     with pytest.raises(ModuleNotFoundError):
-        load("no_such_module:Thing")
+        import_name("no_such_module:Thing")
 
 
 def test_a_module_is_imported_with_the_first_use_of_its_name(package):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record, weights
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import DumpOnException
 
 

@@ -7,7 +7,7 @@ import torch
 from tests.readback import png
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import LinkError
 from hookloop.hooks import WriteTo
 from hookloop.hooks._figures import file_name, moment_label, new_figure, save_picture

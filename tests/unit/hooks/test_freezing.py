@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.tiny import make_model
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks._freezing import FrozenNorms, find_matching
 

@@ -4,7 +4,7 @@ from tests.tiny import make_model, make_trainer
 from torch.optim import lr_scheduler
 
 from hookloop import Schedule
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks._own_rates import give_rate
 

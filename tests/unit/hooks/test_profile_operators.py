@@ -3,7 +3,7 @@ import json
 import pytest
 from tests.tiny import assert_same_bits, make_model, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import ProfileOperators
 

@@ -9,9 +9,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from tests.tiny import make_data, make_trainer, weights
 
-from hookloop.checkpoint.publish import read_metadata
-from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.export.publish import read_metadata
+from hookloop.checkpoint.state.pretrained import Pretrained
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, HookloopError
 from hookloop.hooks import AverageWeights, PublishCheckpoint, SaveCheckpoint
 

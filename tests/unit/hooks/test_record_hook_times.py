@@ -3,7 +3,7 @@ import logging
 import pytest
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import RecordHookTimes
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.tiny import make_data, make_model, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import RecordThroughput
 from hookloop.hooks import record_throughput as module

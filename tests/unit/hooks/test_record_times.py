@@ -1,7 +1,7 @@
 import pytest
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import RecordTimes
 from hookloop.hooks import record_times as module
 

@@ -3,7 +3,7 @@ from math import nan
 import pytest
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import RequireMetric
 from hookloop.hooks.require_metric import RequirementNotMetError

@@ -11,8 +11,8 @@ import torch
 from tests.tiny import make_data, make_trainer, record
 
 from hookloop.checkpoint.named import load_named
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, HookError, MetricError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal, WriteMetrics
 from hookloop.metrics.scores import BestScores

@@ -2,7 +2,7 @@ import torch
 from tests.tiny import make_data, make_trainer
 from torch.utils.data import DistributedSampler
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SetSamplerEpoch
 
 

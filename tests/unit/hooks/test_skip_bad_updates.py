@@ -6,7 +6,7 @@ from tests.ranks import on_ranks
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import ClipGradients, RequireFiniteLoss, SkipBadUpdates
 from hookloop.testing import assert_resumes_exactly

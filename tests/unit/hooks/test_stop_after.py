@@ -1,7 +1,7 @@
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopAfter
 from hookloop.hooks import _stopwatch as module

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.tiny import make_data, make_model, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, MetricError
 from hookloop.hooks import ActOnPlateau, ComputeStats, StopOnPlateau
 

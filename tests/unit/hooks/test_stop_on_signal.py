@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal
 from hookloop.outcome import Interrupted

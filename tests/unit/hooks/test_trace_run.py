@@ -2,7 +2,7 @@ import pytest
 import yaml
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, TraceRun
 

@@ -13,7 +13,7 @@ from hookloop.parallel.failure import PeerFailed
 def folder(tmp_path, monkeypatch):
     """The directory of the reports of a launcher, which this process takes for its parent."""
     monkeypatch.setattr(launched, "_own", None)
-    monkeypatch.setattr(launched, "_end_with", lambda parent: None)
+    monkeypatch.setattr(launched, "end_with", lambda parent: None)
     monkeypatch.setenv("RANK", "2")
     monkeypatch.setenv(launched.LAUNCH, f"{os.getppid()}:{tmp_path}")
     return tmp_path

@@ -1,7 +1,7 @@
 """Which hooks may request something in any iteration."""
 
 from hookloop import Hook
-from hookloop.core.hook import FunctionHook
+from hookloop.engine.hook import FunctionHook
 from hookloop.hooks import SaveCheckpoint, StopAfter
 from hookloop.parallel.requesting import may_request
 

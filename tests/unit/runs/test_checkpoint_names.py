@@ -20,7 +20,6 @@ A_NAME = re.compile(
 
 OTHERS = {
     "hooks/snapshot_memory.py": {"iter_"},  # Pictures of the memory.
-    "board/media.py": {"epoch_"},
     "hooks/dump_on_exception.py": {"exception_iter_"},  # Tensors beside such a checkpoint.
     "testing.py": {"before.pth"},  # A name that a user would give.
 }

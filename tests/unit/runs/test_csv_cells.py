@@ -6,7 +6,7 @@ import io
 import numpy as np
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import WriteCSV
 from hookloop.writers.csv import Csv
 from hookloop.writers.predictions import writing

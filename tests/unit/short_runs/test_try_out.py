@@ -9,8 +9,9 @@ from tests.ranks import Ended, each_rank
 from hookloop.config.build import arguments as arguments_of
 from hookloop.config.load import load
 from hookloop.hooks import SaveCheckpoint, StopAfter, WriteCSV, WriteTo, WriteWandb
+from hookloop.short_runs.short_run import shortened
 from hookloop.short_runs.try_out import Probe as TrialProbe
-from hookloop.short_runs.try_out import Trial, _expect, _short, try_out
+from hookloop.short_runs.try_out import Trial, _each_once, _expect, try_out
 from hookloop.writers import Writer
 
 CONFIG = """\
@@ -122,17 +123,13 @@ def test_hooks_that_reach_out_are_left_out(tmp_path: Path):
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
         "run_dir": tmp_path / "run",
     }
-    short = _short(whole, TrialProbe())
-    short.trainer.check()
-    assert {hook.name for hook in short.trainer.run.hooks} == {
-        "near",
-        "save_checkpoint",
-        "stop_after",
-        "try",
-    }
+    trainer, left_out = shortened(_each_once(whole), iters=2, hooks=[TrialProbe()])
+    trainer.check()
+    names = {hook.name for hook in trainer.run.hooks}
+    assert names == {"near", "save_checkpoint", "stop_after", "try"}
     assert save.directory is None
-    assert set(short.left_out) == {"write_wandb", "write_to", "write_csv"}
-    assert (short.trainer.run.progress.max_iters, short.trainer.run.progress.max_epochs) == (2, 1)
+    assert set(left_out) == {"write_wandb", "write_to", "write_csv"}
+    assert (trainer.run.progress.max_iters, trainer.run.progress.max_epochs) == (2, 1)
 
 
 def test_a_training_that_a_hook_ends_at_once_is_tried_as_far_as_it_goes(tmp_path: Path):

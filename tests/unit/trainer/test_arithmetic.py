@@ -8,7 +8,7 @@ from tests.tiny import make_data, make_trainer
 
 from hookloop.config.build import build
 from hookloop.config.load import load
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import ModelError
 from hookloop.hooks import SaveCheckpoint
 from hookloop.trainer.arithmetic import WORKSPACE, Arithmetic

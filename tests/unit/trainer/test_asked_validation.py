@@ -198,6 +198,53 @@ def test_modes_and_statistics_are_those_of_before(tmp_path):
     assert_equal(plain, asked)
 
 
+def test_nor_does_what_model_step_and_data_count_in_plain_attributes(tmp_path):
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.last = 0, []
+
+        def forward(self, inputs):
+            self.calls += 1
+            self.last.append(self.calls)
+            return inputs * (1 + sum(self.last[-2:]) / 1000)
+
+    class Fading(Noisy):
+        reads = 0
+
+        def __getitem__(self, index):
+            self.reads += 1
+            inputs, targets = super().__getitem__(index)
+            return inputs * (1 + self.reads / 1000), targets
+
+    def one(name, *asked):
+        factor = 1.0
+
+        def step(run, batch):
+            nonlocal factor
+            factor *= 0.99
+            return factor * torch.nn.functional.mse_loss(run.model(batch[0]), batch[1])
+
+        for seed in (torch.manual_seed, random.seed, np.random.seed):
+            seed(3)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 1), Counting())
+        data = Fading()
+        Trainer(
+            model,
+            train_data=DataLoader(data, batch_size=4, shuffle=True),
+            val_data=DataLoader(data, batch_size=4),  # The same data set, as of a split.
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.05),
+            step=step,
+            max_epochs=2,
+            run_dir=tmp_path / name,
+            hooks=[AskAt(*asked)],
+            default_hooks=False,
+        ).train()
+        return {"weight": model[0].weight, "count": torch.tensor([model[1].calls, data.reads])}
+
+    assert_equal(one("plain"), one("asked", 1, 2, 4))
+
+
 def test_a_stream_that_was_asked_for_does_not_disturb_one_that_is_planned(tmp_path):
     streams = {"a": LOADERS["shuffled"](), "b": make_data(8)}
 

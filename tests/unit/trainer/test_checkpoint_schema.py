@@ -11,8 +11,8 @@ import torch
 from tests.tiny import make_classes, make_classifier
 
 from hookloop import hooks
+from hookloop.checkpoint.state.schema import check_optimizer
 from hookloop.errors import CheckpointError, HookloopError
-from hookloop.trainer.checkpoint_schema import check_optimizer
 from hookloop.trainer.trainer import Trainer
 
 GONE = object()

@@ -4,8 +4,8 @@ import pytest
 import torch
 from tests.tiny import make_classes, make_classifier, make_data, make_trainer, record
 
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint
 
 

@@ -5,8 +5,8 @@ import torch
 from tests.ranks import on_ranks
 from tests.tiny import make_data, make_model, make_trainer, record
 
-from hookloop.core.hook import Hook
-from hookloop.core.progress import Progress
+from hookloop.engine.hook import Hook
+from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, HookError
 from hookloop.every import Every, limit
 from hookloop.hooks import SaveCheckpoint, StopAfter

@@ -13,9 +13,9 @@ import torch
 from tests.tiny import assert_same_bits, make_trainer
 
 from hookloop.checkpoint.choice import choose
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError
 from hookloop.hooks import SaveCheckpoint, WriteCSV, WriteMetrics
 from hookloop.runs.identity import read_identity
@@ -245,7 +245,7 @@ def test_a_kill_before_the_training_begins_is_noticed_too(tmp_path):
     script = """
 import os, signal, sys
 from tests.tiny import make_trainer
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
 class Kill(Hook):
     def before_run(self, run):

@@ -8,8 +8,8 @@ import torch
 from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop import Hook, HookloopError, Schedule
-from hookloop.core.progress import Progress
 from hookloop.data.stream import Stream
+from hookloop.engine.progress import Progress
 from hookloop.errors import CheckpointError, DataError, HookError, ModelError
 from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
 from hookloop.trainer.inputs import (

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Hook, limit
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.hooks import RecordTimes
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
 

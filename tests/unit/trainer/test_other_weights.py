@@ -3,8 +3,8 @@ import torch
 from tests.ranks import on_ranks
 
 from hookloop import Hook, Interrupted
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.dtensors import local_part
+from hookloop.checkpoint.shards.dtensors import local_part
+from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError, HookError
 from hookloop.hooks import AverageWeights, MomentumTeacher, SaveCheckpoint
 from hookloop.testing import tiny_trainer

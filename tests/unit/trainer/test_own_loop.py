@@ -7,7 +7,7 @@ import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 
 from hookloop import Hook, Update
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.errors import HookError, ModelError
 from hookloop.hooks import (
     AverageWeights,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import hookloop.hooks
-from hookloop.core.hook import FunctionHook, Hook
+from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.errors import HookError
 from hookloop.trainer.rank_checks import check_on_ranks
 

@@ -6,8 +6,8 @@ from tests.carried import make_loader
 from tests.integration.many_ranks import Net, Plain, make
 from tests.ranks import on_ranks
 
-from hookloop.data.randomness import Randomness
-from hookloop.trainer.rank_state import (
+from hookloop.data.random.states import GeneratorStates
+from hookloop.trainer.state.ranks import (
     own_buffers,
     randomness_of_rank,
     restore_buffers,
@@ -46,7 +46,7 @@ def test_another_number_of_ranks_is_reported(caplog):
     states = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        states.append(Randomness.now().state)
+        states.append(GeneratorStates.now().state)
     with caplog.at_level(logging.WARNING, logger="hookloop"):
         found = randomness_of_rank(run, {"rng": states}, "file")
     assert "was made on 2 ranks and continues on 1 rank" in caplog.text

@@ -139,18 +139,23 @@ def test_a_validation_that_changes_the_training_says_what(tmp_path):
     class Ask(Hook):
         takes_part_in_training = True
 
+        def __init__(self):
+            self.patience = 2
+
         def after_train_iter(self, run):
-            if run.progress.iter in (3, 5):
+            if run.progress.iter in (3, 5, 7):
                 run.validate()
 
         def after_val_epoch(self, run, metrics):
             if run.progress.iter == 5:
                 run.optimizer.param_groups[0]["lr"] /= 2
+            if run.progress.iter == 7:
+                self.patience -= 1
 
     val_data = DataLoader(Noting(8), batch_size=4)
     train(tmp_path / "run", hooks=[Ask()], max_epochs=1, val_data=val_data)
     asked = {one["iter"]: one["changed"] for one in lines(tmp_path / "run", "validation")}
-    assert asked == {3: [], 5: ["optimizer.groups.0.lr"]}
+    assert asked == {3: [], 5: ["optimizer.groups.0.lr"], 7: ["hooks.ask.patience"]}
 
 
 # --- the file -------------------------------------------------------------------------------------

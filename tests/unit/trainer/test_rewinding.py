@@ -9,8 +9,8 @@ from tests.tiny import assert_same_bits, make_data, make_trainer
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.checkpoint.index import Saved
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.store.index import Saved
+from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, DataError
 from hookloop.hooks import AverageWeights, SaveCheckpoint, StepSchedules, WriteCSV, WriteMetrics
 from hookloop.trainer.rewinding import current_branch
@@ -131,7 +131,7 @@ def test_going_back_twice_keeps_what_was_left_out_first(tmp_path):
     data = [(batch[0] + index, batch[1]) for index, batch in enumerate(make_data(48))]
     hook = GoBack((5, 4, [5]), (6, 2, [4, 6]))  # The sixth is the seventh of the data then.
     back = train(data, hook, SaveCheckpoint(every=2, keep=None), epochs=1, run_dir=tmp_path)
-    assert back.run.progress.left_out == (4, 5, 7)
+    assert back.run.progress.skipped_iters == (4, 5, 7)
     left = [batch for number, batch in enumerate(data, 1) if number not in (4, 5, 7)]
     assert_same_bits(weights(back), weights(train(left, epochs=1)))
 
@@ -213,7 +213,7 @@ class KillAt(Hook):
         self.iteration = iteration
 
     def after_train_iter(self, run):
-        if run.progress.iter == self.iteration and run.progress.left_out:
+        if run.progress.iter == self.iteration and run.progress.skipped_iters:
             raise Kill
 
 
@@ -239,7 +239,7 @@ def test_a_resume_continues_on_the_new_branch(killed, tmp_path):
         resume=True,
     )
     resumed.train()
-    assert resumed.run.progress.left_out == (4,)
+    assert resumed.run.progress.skipped_iters == (4,)
     assert_same_bits(weights(resumed), weights(whole))
     assert resumed.run.changes == whole.run.changes
 
@@ -363,7 +363,7 @@ def test_ranks_go_back_together(strategy, tmp_path):
         back = train(make_data(36), hook, saves, run_dir=where, parallel=strategy)
         went = [text for text in said if "went back" in text]
         assert len(went) == (1 if back.run.world.is_main else 0)  # Said once, by the first rank.
-        return hook.seen, back.run.progress.iter, back.run.progress.left_out, whole(back)
+        return hook.seen, back.run.progress.iter, back.run.progress.skipped_iters, whole(back)
 
     def plain():
         batches = list(make_data(36))

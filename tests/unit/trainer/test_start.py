@@ -7,8 +7,8 @@ import uuid
 import pytest
 from tests.tiny import make_trainer, weights
 
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError, HookloopError, RunExistsError
 from hookloop.hooks import SaveCheckpoint
 from hookloop.trainer.start import Start

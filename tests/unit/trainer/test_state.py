@@ -8,11 +8,11 @@ import torch
 from tests.tiny import make_data, make_trainer
 from tests.unit.checkpoint.sharding import run_ranks
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.optimizers import optimizer_state
-from hookloop.checkpoint.shards import stage
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.shards.writing import stage
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import optimizer_state
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 from hookloop.lr_schedule import Schedule

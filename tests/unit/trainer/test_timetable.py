@@ -3,7 +3,7 @@
 from tests.tiny import make_trainer
 
 from hookloop import Every, Hook, Point, limit
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.trainer.timetable import Row
 
 

@@ -8,9 +8,9 @@ from tests.tiny import make_data, make_model, make_trainer
 from tests.unit.trainer.test_resume import Augmented, Cut, assert_same_end, make
 from torch.utils.data import DataLoader
 
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
-from hookloop.core.progress import Progress
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
+from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, MetricError
 from hookloop.every import Every
 from hookloop.hooks import SaveCheckpoint, StepSchedules, StopOnPlateau, WriteMetrics

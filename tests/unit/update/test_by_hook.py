@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_trainer
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, ModelError
 from hookloop.hooks import ClipGradients
 from hookloop.update.by_hook import UpdateByHook, check_maker

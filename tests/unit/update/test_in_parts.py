@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_trainer, record, weights
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import DataError, ModelError
 from hookloop.parallel.world import World, assume
 from hookloop.update.update import Update

@@ -7,8 +7,8 @@ import torch
 from tests.tiny import make_trainer
 from torch import nn
 
-from hookloop.core.loop import replace_batch
 from hookloop.data.batch import is_scalar
+from hookloop.engine.loop import replace_batch
 from hookloop.errors import HookError, ModelError
 from hookloop.update.microbatches import (
     Microbatches,

@@ -6,9 +6,9 @@ from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, re
 from torch import nn
 from torch.nn import functional
 
-from hookloop.core.hook import Hook
-from hookloop.core.outputs import output_of, targets_of
-from hookloop.core.run import Run
+from hookloop.engine.hook import Hook
+from hookloop.engine.outputs import output_of, targets_of
+from hookloop.engine.run import Run
 from hookloop.errors import ModelError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 
-from hookloop.checkpoint.index import Kind, Saved
+from hookloop.checkpoint.store.index import Kind, Saved
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hookloop.config.parts.part import TYPE, Description, Part, PartReader
 from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import HOOKS
 from hookloop.config.tree import Key
-from hookloop.core.hook import Priority
+from hookloop.engine.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 from hookloop.trainer.default_hooks import KNOWN_HOOKS, our_name

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from hookloop.data.batch import counted_part
 from hookloop.data.mixing.weights import Mix, Weights, draw, way_of
+from hookloop.data.random.per_sample import derive_key
+from hookloop.data.ranks.place import Share, zip_shares
 from hookloop.data.reading.current import nothing_read
-from hookloop.data.seeding import derive_key
-from hookloop.data.share import Share, zip_shares
 from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 from hookloop.every import Counters

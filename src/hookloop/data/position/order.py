@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import GeneratorStates
 
 T = TypeVar("T")
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class SharedGenerators:
     """The generators that are equal on all ranks, as they are now; one object for a whole run."""
 
-    def __init__(self, now: Randomness) -> None:
+    def __init__(self, now: GeneratorStates) -> None:
         self.now = now
 
 
@@ -32,12 +32,12 @@ class Order:
         self.shared: SharedGenerators | None = None
 
     @property
-    def now(self) -> Randomness | None:
+    def now(self) -> GeneratorStates | None:
         """The shared generators as they are; None for the process's own."""
         return self.shared.now if self.shared is not None else None
 
     @now.setter
-    def now(self, now: Randomness) -> None:
+    def now(self, now: GeneratorStates) -> None:
         if self.shared is None:
             self.shared = SharedGenerators(now)
         self.shared.now = now
@@ -46,11 +46,11 @@ class Order:
         """Begin a pass from the shared generators, and keep the process's own."""
         if self.shared is None:
             return begin()
-        own = Randomness.now(gpus=False)
+        own = GeneratorStates.now(gpus=False)
         self.shared.now.restore(gpus=False)
         try:
             begun = begin()
-            self.shared.now = Randomness.now(gpus=False)
+            self.shared.now = GeneratorStates.now(gpus=False)
         finally:
             own.restore()
         return begun
@@ -62,4 +62,4 @@ class Order:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continue from what `state_dict` returned."""
         if "order" in state:
-            self.now = Randomness(cast("dict[str, object]", state["order"]))
+            self.now = GeneratorStates(cast("dict[str, object]", state["order"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import GeneratorStates
 
 
 class Position:
@@ -22,7 +22,7 @@ class Position:
         self.passes = 0
         self.batches = 0
         self.samples_before = 0
-        self.began: Randomness | None = None
+        self.began: GeneratorStates | None = None
 
     @property
     def is_inside(self) -> bool:
@@ -42,4 +42,4 @@ class Position:
         self.batches = cast("int", state["position"])
         self.samples_before = cast("int", state.get("samples_before", 0))
         began = cast("dict[str, object] | None", state["began"])
-        self.began = Randomness(began) if began is not None else None
+        self.began = GeneratorStates(began) if began is not None else None

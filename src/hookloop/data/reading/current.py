@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from hookloop.data.cut import Cut
-from hookloop.data.exactness import SeedSamples
-from hookloop.data.measures import Measures, length_of, measure
-from hookloop.data.reader import Reader, make_reader
-from hookloop.data.sample_order import OrderMonitor
-from hookloop.data.shards import check_shareable, take_shard
+from hookloop.data.position.measures import Measures, length_of, measure
+from hookloop.data.position.monitor import OrderMonitor
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.ranks.shards import check_shareable, take_shard
+from hookloop.data.reading.exactness import SeedSamples
+from hookloop.data.reading.loader import Reader, make_reader
 from hookloop.errors import DataError
 
 ADVICE = (

@@ -12,8 +12,8 @@ from typing import cast
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.none_samples import naming
-from hookloop.data.workers import ShieldedInit, WorkerInit
+from hookloop.data.reading.none_samples import naming
+from hookloop.data.reading.workers import ShieldedInit, WorkerInit
 
 # What belongs to one loader: its workers, and whether torch lets its attributes be set.
 _PRIVATE = ("_iterator", "_DataLoader__initialized")

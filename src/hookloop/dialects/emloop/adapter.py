@@ -14,8 +14,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Call, Hook
-from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop import Hook
+from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of
 from hookloop.dialects.emloop.companion import EmloopCompanion, check_order, evaluated_names
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle
 from hookloop.dialects.emloop.epoch_data import NotEvaluatedError
@@ -24,7 +24,7 @@ from hookloop.dialects.emloop.models import SavingModel
 from hookloop.dialects.emloop.streams import check_streams
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 Bind = Callable[[Method, Adapter], Call]
 

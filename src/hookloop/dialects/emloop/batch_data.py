@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.batch import is_pair, is_scalar, size_of
+from hookloop.dialects import is_pair, is_scalar, size_of
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.data.randomness import Randomness
-from hookloop.data.stream import Stream
-from hookloop.dialects.adapter import Adapter
-from hookloop.dialects.companion import Companion
+from hookloop.dialects import KNOWN_HOOKS, Adapter, Companion, GeneratorStates, Stream
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
 from hookloop.dialects.emloop.streams import Streams, check_streams
 from hookloop.errors import HookError
-from hookloop.trainer.default_hooks import KNOWN_HOOKS
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop import Hook, Run
 
 
 class EmloopCompanion(Companion):
@@ -36,7 +31,7 @@ class EmloopCompanion(Companion):
         self._zeroth_done = False
         self.is_training = False
         self._opens = False
-        self._before: Randomness | None = None
+        self._before: GeneratorStates | None = None
         self._closed = 0  # The last epoch of the training whose hooks were called.
         self.has_begun = False
 
@@ -72,7 +67,7 @@ class EmloopCompanion(Companion):
         self._zeroth_done = True
         # Shuffling and augmentation in the zeroth epoch draw random numbers. They are restored in
         # after_val, so that the training has the same bits as without it.
-        self._before = Randomness.now()
+        self._before = GeneratorStates.now()
         self._before.order = source.order.now  # On many ranks all data draws its order from here.
         # A new Stream over the same data, so that the training's own position does not move.
         zeroth = Stream(source.data, source.name)

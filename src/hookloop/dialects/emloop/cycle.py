@@ -14,7 +14,7 @@ from hookloop.dialects.emloop.types import is_termination
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 TRAIN, VALID = "train", "valid"
 

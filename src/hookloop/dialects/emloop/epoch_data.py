@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from torch import Tensor
 
-from hookloop.core.checks import matches
-from hookloop.dialects.adapter import Adapter
-from hookloop.dialects.companion import Companion
+from hookloop.dialects import KNOWN_HOOKS, Adapter, Companion, matches
 from hookloop.errors import nearest
-from hookloop.trainer.default_hooks import KNOWN_HOOKS
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
-    from hookloop.metrics.store import MetricStore
+    from hookloop import Run
+    from hookloop.dialects import MetricStore
 
 Variables = OrderedDict[str, object]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from hookloop.dialects.adapter import Facade
+from hookloop.dialects import Facade
 from hookloop.dialects.emloop.companion import EmloopCompanion
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 class MainLoop(Facade):

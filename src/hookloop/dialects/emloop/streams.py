@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.adapter import Adapter
+from hookloop.dialects import Adapter
 from hookloop.dialects.emloop.cycle import TRAIN, VALID, stream_name
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 _OURS = "val"
 _NAMED_BY = ("_stream", "_stream_name", "_streams")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.core.hook import Call, Hook, Priority
-from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop import Hook, Priority
+from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of
 from hookloop.dialects.built_in import IMIX
 from hookloop.dialects.imix.engine.hooks.base_hook import read_level
 from hookloop.dialects.imix.engine.hooks.optimizer import OptimizerHook
@@ -24,7 +24,7 @@ from hookloop.dialects.imix.trainer import EngineFacade
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 Bind = Callable[[Method, Adapter], Call]
 

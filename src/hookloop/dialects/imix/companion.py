@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from hookloop.data.batch import is_scalar
-from hookloop.dialects.companion import Companion
+from hookloop.dialects import Companion, Series, is_scalar
 from hookloop.dialects.imix.log_buffer import LogBufferStorage, set_log_buffer
-from hookloop.metrics.series import Series
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 class ImixCompanion(Companion):

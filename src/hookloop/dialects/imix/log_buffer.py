@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from hookloop.dialects.waiting import Waiting
+from hookloop.dialects import Waiting
 from hookloop.errors import HookError, nearest
-from hookloop.metrics.series import Value
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 # A context variable, so that runs in several threads do not see each other's buffer.
 _current: ContextVar[LogBufferStorage | None] = ContextVar("imix_log_buffer", default=None)
@@ -234,7 +233,7 @@ class LogBufferStorage:
         self._read()
         return self._latest
 
-    def put_later(self, name: str, value: Value) -> None:
+    def put_later(self, name: str, value: float | Tensor) -> None:
         """Add a number that the run has recorded; it is read from its device when needed."""
         waiting = self._waiting.get(name)
         if waiting is None:

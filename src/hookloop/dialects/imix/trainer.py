@@ -6,17 +6,15 @@ from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from hookloop.dialects.adapter import Adapter, Facade
-from hookloop.dialects.config_view import ConfigView, with_own_values
+from hookloop.dialects import Adapter, ConfigView, Facade, LeftToLoop, with_own_values
 from hookloop.dialects.imix.companion import ImixCompanion
 from hookloop.dialects.imix.log_buffer import LogBufferStorage
-from hookloop.dialects.left_to_loop import LeftToLoop
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 class Output(dict[str, Any]):

@@ -11,18 +11,26 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.core.hook import Call, Hook, Priority
-from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of, overridden
+from hookloop import Hook, Priority
+from hookloop.dialects import (
+    Adapter,
+    Call,
+    Catalogued,
+    Method,
+    Mount,
+    base_of,
+    overridden,
+    without_phase,
+)
 from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
 from hookloop.dialects.mmengine.dist.results import samples
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 from hookloop.dialects.mmengine.shared_results import share_metrics
-from hookloop.metrics.results import without_phase
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 Mode = Literal["train", "val", "test"]
 

@@ -9,16 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from hookloop.checkpoint.request import Save
-from hookloop.dialects.adapter import Adapter
+from hookloop import Save
+from hookloop.dialects import Adapter, adapt_all
 from hookloop.dialects.mmengine.facade_parts import RunnerParts
 from hookloop.dialects.mmengine.hub_filling import begin_filling, is_mentioned
 from hookloop.dialects.mmengine.logging import MessageHub
 from hookloop.dialects.mmengine.shared_results import HubRecorder
-from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 # Attributes of older MMCV runners and of MMEngine's own that have no counterpart here.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.dialects.adapter import Facade
+from hookloop.dialects import Facade
 from hookloop.dialects.mmengine.loops import (
     LoopView,
     TestLoop,
@@ -26,9 +26,9 @@ from hookloop.hooks import StepSchedules
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.data.stream import Stream
+    from hookloop import Schedule
+    from hookloop.dialects import Stream
     from hookloop.dialects.mmengine.facade import RunnerFacade
-    from hookloop.lr_schedule import Schedule
 
 
 class SchedulerView:

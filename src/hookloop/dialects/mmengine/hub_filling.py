@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Priority
-from hookloop.dialects.adapter import Adapter
+from hookloop import Priority
+from hookloop.dialects import Adapter
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.mmengine.facade import RunnerFacade
     from hookloop.dialects.mmengine.hooks import RuntimeInfoHook
 

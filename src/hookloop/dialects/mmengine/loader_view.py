@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader
 
 if TYPE_CHECKING:
-    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.dialects import TrainingStream
 
 
 def loader_view(data: object, stream: TrainingStream | None) -> object:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Self, cast
 
 import torch
 
-from hookloop.core.hook import FunctionHook, Priority
+from hookloop import Priority
+from hookloop.dialects.engine_parts import FunctionHook
 from hookloop.dialects.mmengine.loader_view import loader_view
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
-    from hookloop.data.mixing.mixture import TrainingStream
-    from hookloop.data.stream import Batches, Stream
+    from hookloop import Run
+    from hookloop.dialects import Stream, TrainingStream
+    from hookloop.dialects.engine_parts import Batches
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
 STOP = "mmengine_stop"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.outputs import output_of
-from hookloop.data.batch import pair_of, size_of
+from hookloop.dialects import output_of, pair_of, size_of
+from hookloop.dialects.engine_parts import Meters
 from hookloop.dialects.mmengine.evaluator import BaseMetric, Evaluator
-from hookloop.metrics.meters import Meters
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
-    from hookloop.metrics.meters import Metric
+    from hookloop import Run
+    from hookloop.dialects.engine_parts import Metric
 
 
 class NativeMetric(BaseMetric):

@@ -10,7 +10,7 @@ from hookloop.dialects.mmengine.registry import VISUALIZERS
 from hookloop.dialects.mmengine.visualization import EmittingVisualizer, Visualizer
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 def visualizer_of(run: Run) -> object:

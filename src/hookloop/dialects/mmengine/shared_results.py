@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from hookloop.core.checks import matches
-from hookloop.dialects.adapter import Adapter
+from hookloop.dialects import Adapter, matches
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
 _MISSING = object()

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Call, Hook
-from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop import Hook
+from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of
 from hookloop.dialects.built_in import POINTRIX
 from hookloop.dialects.pointrix.trainer import TrainerFacade
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 Bind = Callable[[Method, Adapter], Call]
 

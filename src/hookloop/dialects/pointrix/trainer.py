@@ -7,16 +7,14 @@ from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hookloop.checkpoint.request import Save
-from hookloop.dialects.adapter import Adapter, Facade
-from hookloop.dialects.config_view import ConfigView, with_own_values
-from hookloop.dialects.left_to_loop import LeftToLoop
+from hookloop import Save
+from hookloop.dialects import Adapter, ConfigView, Facade, LeftToLoop, with_own_values
 from hookloop.dialects.pointrix.logger.writer import RunWriter, Writer, parse_writer
 
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 # Pointrix's own defaults, for hooks that read them. There, the GUI is on.
 DEFAULTS = {"bar_upd_interval": 10, "save_step": 40000, "enable_gui": False, "training": True}

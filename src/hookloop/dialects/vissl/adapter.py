@@ -18,13 +18,13 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Call, Hook, Priority
-from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount
+from hookloop import Hook, Priority
+from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount
 from hookloop.dialects.vissl.classy_vision.generic.modes import eval_model
 from hookloop.dialects.vissl.task import Task
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 # ClassyVision moves its CheckpointHook to the end of the list, behind all its other hooks.
 LAST = int(Priority.NORMAL) + 1

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor
 
-from hookloop.core.outputs import output_of
-from hookloop.dialects.companion import Companion
+from hookloop.dialects import Companion, Waiting, output_of
 from hookloop.dialects.vissl.ema_model import ModelEmaV2
 from hookloop.dialects.vissl.loss_module import restore_loss
 from hookloop.dialects.vissl.views import LastBatch
-from hookloop.dialects.waiting import Waiting
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
+from hookloop import Hook, Priority
 from hookloop.dialects.vissl.utils.perf_stats import PerfStats, PerfTimer
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 class _Begin(Hook):

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from torch import nn
 
-from hookloop.dialects.adapter import Adapter
-from hookloop.dialects.left_to_loop import LeftToLoop
+from hookloop.dialects import Adapter, LeftToLoop
 from hookloop.dialects.vissl.task_data import TaskData
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 
 class Task(TaskData):

@@ -10,8 +10,8 @@ from hookloop.dialects.vissl.task_parts import TaskParts
 from hookloop.dialects.vissl.views import sample_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
-    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop import Run
+    from hookloop.dialects import TrainingStream
 
 
 class PhaseIterator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects.adapter import Facade
+from hookloop.dialects import Facade
 from hookloop.dialects.vissl.classy_vision.meters.registry import meters_of
 from hookloop.dialects.vissl.companion import VisslCompanion
 from hookloop.dialects.vissl.defaults import DEFAULTS, complete
@@ -17,7 +17,7 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
     from hookloop.dialects.vissl.utils.perf_stats import PerfStats
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import ItemsView, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from hookloop.core.outputs import output_of
-from hookloop.data.batch import is_pair
+from hookloop.dialects import is_pair, output_of
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.vissl.companion import VisslCompanion
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.saving.retention import (
     Keep,
     expendable,
@@ -13,6 +12,7 @@ from hookloop.checkpoint.saving.retention import (
     surplus,
     without_surplus,
 )
+from hookloop.checkpoint.store.index import Saved
 
 MANY = settings(derandomize=True, deadline=None, max_examples=200, database=None)
 

@@ -5,9 +5,9 @@ import torch
 from tests.tiny import make_data, make_trainer
 from tests.unit.dialects.emloop.looking import Look, train
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.emloop import AbstractHook, TrainingTerminated, hooks
 from hookloop.dialects.emloop.adapter import EmloopAdapter, adapt
+from hookloop.engine.hook import Hook
 
 
 class Events(AbstractHook):

@@ -6,10 +6,10 @@ from tests.tiny import make_data, make_model, make_trainer
 from tests.unit.dialects.imix.tracing import tracing, train
 from tests.unit.dialects.imix.updating import ScaleItself, StepItself, parts
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.imix import HookBase, PriorityStatus, engine
 from hookloop.dialects.imix.adapter import ImixAdapter, adapt, level_of, priority_of
 from hookloop.dialects.imix.trainer import EngineFacade
+from hookloop.engine.hook import Hook
 
 
 def test_stages_and_counters_by_epoch(tmp_path):

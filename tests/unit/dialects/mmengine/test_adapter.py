@@ -4,11 +4,11 @@ import pytest
 import torch
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Priority as Native
 from hookloop.dialects.mmengine.adapter import MMEngineAdapter, adapt, priority_of
 from hookloop.dialects.mmengine.hooks import CheckpointHook, Hook
 from hookloop.dialects.mmengine.logging import MessageHub
 from hookloop.dialects.mmengine.runner import Priority
+from hookloop.engine.hook import Priority as Native
 from hookloop.errors import HookError
 
 

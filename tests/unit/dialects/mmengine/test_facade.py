@@ -4,12 +4,12 @@ import pytest
 import torch
 from tests.tiny import make_data, make_model, make_trainer
 
-from hookloop.core.hook import Hook as NativeHook
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.hooks import CheckpointHook, Hook
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop.dialects.mmengine.runner import LogProcessor
 from hookloop.dialects.mmengine.visualization import EmittingVisualizer
+from hookloop.engine.hook import Hook as NativeHook
 from hookloop.errors import HookError
 from hookloop.hooks import StepSchedules
 
@@ -77,8 +77,8 @@ def test_data_and_loops(look):
         train_data=train,
         val_data=val,
     )
-    assert found[0] is train
-    assert found[1] is val
+    assert found[0].dataset is train.dataset  # Seen through, so that new workers can be asked for.
+    assert found[1].dataset is val.dataset
     assert found[2:] == (None, None)
 
 

@@ -4,9 +4,9 @@ import pytest
 from tests.tiny import make_data, make_trainer
 from tests.unit.dialects.pointrix.cloud import tracing, train
 
-from hookloop.core.hook import Hook as NativeHook
 from hookloop.dialects.pointrix import Hook
 from hookloop.dialects.pointrix.adapter import PointrixAdapter, adapt
+from hookloop.engine.hook import Hook as NativeHook
 from hookloop.hooks import SaveCheckpoint
 
 

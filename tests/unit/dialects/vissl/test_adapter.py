@@ -6,10 +6,10 @@ from tests.tiny import make_data, make_trainer
 from tests.unit.dialects.vissl.phases import tracing
 
 from hookloop import Trainer
-from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import ClassyHook
 from hookloop.dialects.vissl.adapter import ClassyAdapter, adapt
 from hookloop.dialects.vissl.classy_vision import hooks as classy
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint
 
 

@@ -1,6 +1,6 @@
 """The hooks of ClassyVision and VISSL by name."""
 
-from hookloop.dialects.lazy import load
+from hookloop.dialects import import_name
 from hookloop.dialects.vissl import hooks as ssl
 from hookloop.dialects.vissl.catalogue import CATALOGUE
 from hookloop.dialects.vissl.classy_vision import hooks as classy
@@ -13,5 +13,5 @@ def test_every_hook_of_both_packages_has_its_row():
     assert set(CATALOGUE) == expected
     for name, path in CATALOGUE.items():
         package = classy if name in classy.MODULES else ssl
-        assert load(path) is getattr(package, name)
-        assert isinstance(load(path), type)
+        assert import_name(path) is getattr(package, name)
+        assert isinstance(import_name(path), type)

@@ -8,10 +8,10 @@ from tests.ranks import on_ranks
 from tests.tiny import make_classes, make_classifier, make_data, make_trainer
 from tests.unit.dialects.vissl.phases import tracing, train
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import ClassyHook
 from hookloop.dialects.vissl.classy_vision.losses import ClassyLoss
 from hookloop.dialects.vissl.companion import VisslCompanion
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint
 
 

@@ -180,7 +180,7 @@ class TransformersCompanion(Companion):
         if control.should_log and run.progress.iter > self._losses.start:
             self.log(run, self._numbers(run))
         if control.should_evaluate and not self._validates_itself:
-            run.validate()
+            run.validate(planned=True)  # The steps of the callbacks are a plan.
         if control.should_save:
             run.save()
         if control.should_epoch_stop:

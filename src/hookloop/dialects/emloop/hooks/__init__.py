@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hookloop.dialects import lazy_names
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook, TrainingTerminated
-from hookloop.dialects.lazy import lazy_names
 
 MODULES = {
     "AccumulateVariables": "accumulate_variables",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hookloop import Hook, Priority, Run
 from hookloop import hooks as native
-from hookloop.core.hook import Hook, Priority
-from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued
 
 
 class CatchSigint(Catalogued):

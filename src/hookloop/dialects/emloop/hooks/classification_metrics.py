@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import cast, get_args
 
 import numpy as np
 
+from hookloop.dialects import Average, accuracy, average_scores, class_scores, confusion_matrix
 from hookloop.dialects.emloop.hooks.accumulate_variables import AccumulateVariables
 from hookloop.dialects.emloop.types import EpochData
-from hookloop.metrics.confusion import (
-    AVERAGES,
-    Average,
-    accuracy,
-    average_scores,
-    class_scores,
-    confusion_matrix,
-)
 
 
 class ClassificationMetrics(AccumulateVariables):
@@ -39,8 +32,10 @@ class ClassificationMetrics(AccumulateVariables):
         **kwargs: object,
     ) -> None:
         super().__init__(variables=[predicted_variable, gt_variable], **kwargs)
-        if f1_average is not None and f1_average not in AVERAGES:
-            raise ValueError(f"f1_average='{f1_average}': write {', '.join(AVERAGES)} or None.")
+        if f1_average is not None and f1_average not in get_args(Average):
+            raise ValueError(
+                f"f1_average='{f1_average}': write {', '.join(get_args(Average))} or None."
+            )
         self._predicted_variable = predicted_variable
         self._gt_variable = gt_variable
         self._f1_average = cast("Average | None", f1_average)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hookloop.dialects import drafted, make_folder, require
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
-from hookloop.runs.files import drafted, make_folder
-from hookloop.writers.base import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,11 +8,10 @@ import logging
 from collections.abc import Iterable, Sequence, Sized
 from pathlib import Path
 
+from hookloop.dialects import safe_row, write_text
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
-from hookloop.runs.csv_cells import safe_row
-from hookloop.runs.layout import write_text
 
 _log = logging.getLogger()  # emloop logs with the root logger.
 

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hookloop.dialects import confusion_matrix, drafted, require
 from hookloop.dialects.emloop.hooks.accumulate_variables import AccumulateVariables
 from hookloop.dialects.emloop.types import EpochData
-from hookloop.metrics.confusion import confusion_matrix
-from hookloop.runs.files import drafted
-from hookloop.writers.base import require
-from hookloop.writers.pixels import draw_figure
+from hookloop.writers import draw_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from hookloop.dialects import drafted
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
-from hookloop.runs.files import drafted
 
 
 class SaveFile(AbstractHook):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hookloop.dialects import write_bytes
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
 from hookloop.errors import HookError
-from hookloop.runs.files import write_bytes
-from hookloop.writers.pixels import encode_png, to_pixels
+from hookloop.writers import encode_png, to_pixels
 
 
 class SaveMasks(AbstractHook):

@@ -7,11 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
+from hookloop.dialects import dump_yaml, write_text
 from hookloop.dialects.emloop.constants import EL_TRACE_FILE
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
-from hookloop.runs import plain_yaml
-from hookloop.runs.layout import write_text
 
 
 class TrainingTraceKeys:
@@ -67,7 +66,7 @@ class TrainingTrace(AbstractHook):
             name: datetime.fromisoformat(value) if isinstance(value, str) else value
             for name, value in self._trace.items()
         }
-        write_text(self._output_dir / EL_TRACE_FILE, plain_yaml.dump(shown))
+        write_text(self._output_dir / EL_TRACE_FILE, dump_yaml(shown))
 
 
 def _now() -> str:

@@ -11,11 +11,10 @@ from typing import cast
 
 import numpy as np
 
+from hookloop.dialects import append, safe_row
 from hookloop.dialects.emloop.epoch_data import EpochData as OfRun
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
-from hookloop.runs.csv_cells import safe_row
-from hookloop.runs.files import append
 
 _log = logging.getLogger()  # emloop logs with the root logger.
 

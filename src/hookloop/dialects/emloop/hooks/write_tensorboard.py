@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hookloop.dialects import require
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
 from hookloop.errors import HookError
-from hookloop.writers.base import require
-from hookloop.writers.tensorboard import TensorBoard
+from hookloop.writers import TensorBoard
 
 _log = logging.getLogger()  # emloop logs with the root logger.
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookloop.core.hook import Hook
-from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued
-from hookloop.dialects.companion import facade_in
+from hookloop import Hook, Run
+from hookloop.dialects import Catalogued, facade_in
 from hookloop.dialects.emloop.main_loop import MainLoop
 
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import yaml
 
-from hookloop.runs import plain_yaml
-from hookloop.runs.layout import write_text
+from hookloop.dialects import dump_yaml, number_floats, write_text
 
 
 class _Loader(yaml.SafeLoader):
     """Reads plain values, and ``1e-3`` as a number."""
 
 
-plain_yaml.number_floats(_Loader)
+number_floats(_Loader)
 
 
 def parse_yaml(text: str) -> Any:  # noqa: ANN401 - what the text holds
@@ -31,7 +30,7 @@ def load_yaml(yaml_file: str) -> Any:  # noqa: ANN401 - what the file holds
 
 def yaml_to_str(data: Mapping[str, Any]) -> str:
     """Return a mapping as YAML."""
-    return plain_yaml.dump(data)
+    return dump_yaml(data)
 
 
 def yaml_to_file(data: Mapping[str, Any], output_dir: str, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from hookloop.runs.files import drafted
+from hookloop.dialects import drafted
 
 _log = logging.getLogger("imix")
 

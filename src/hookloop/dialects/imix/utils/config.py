@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from hookloop.data.randomness import seed_all
+from hookloop.dialects import seed_all
 
 _log = logging.getLogger("imix")
 

@@ -12,7 +12,7 @@ import torch.distributed
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from hookloop.parallel.world import World
+from hookloop.dialects import World
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import torch.distributed
 
 from hookloop.errors import HookloopError, nearest
-from hookloop.parallel.ranks import Ranks
-from hookloop.parallel.world import World, choose_device
+from hookloop.dialects.engine_parts import Ranks
+from hookloop.dialects import World, choose_device
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup

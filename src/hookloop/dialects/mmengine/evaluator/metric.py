@@ -11,10 +11,10 @@ from typing import cast
 
 from torch import Tensor
 
+from hookloop.dialects import drafted
 from hookloop.dialects.mmengine.dist import broadcast_object_list, collect_results, is_main_process
 from hookloop.dialects.mmengine.dist.results import Parts
 from hookloop.dialects.mmengine.structures import BaseDataElement
-from hookloop.runs.files import drafted
 
 _log = logging.getLogger("hookloop")
 

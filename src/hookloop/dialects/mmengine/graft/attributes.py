@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hookloop.data.attribute_state import NO_STATE, is_equal, restore_state, to_state
+from hookloop.dialects.engine_parts import NO_STATE, is_equal, restore_state, to_state
 
 
 class ChangedAttributes:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from hookloop.checkpoint.search import load_newest
+from hookloop.dialects import drafted
+from hookloop.dialects.engine_parts import LAST, load_newest
 from hookloop.dialects.mmengine.graft.plain import (
     plain_hub,
     to_plain,
@@ -25,8 +26,6 @@ from hookloop.dialects.mmengine.graft.plain import (
 from hookloop.dialects.mmengine.graft.saving import meta_of
 from hookloop.dialects.mmengine.runner.checkpoint import read_checkpoint
 from hookloop.errors import CheckpointError
-from hookloop.runs.checkpoint_names import LAST
-from hookloop.runs.files import drafted
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.graft.training import Training

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader
 
-from hookloop.core.evaluation import Evaluation
-from hookloop.core.run import Run
+from hookloop import Run
+from hookloop.dialects.engine_parts import Evaluation, LiveResults, Results, Wanted
 from hookloop.dialects.mmengine.runner.update import as_number
-from hookloop.metrics.results import LiveResults, Results
-from hookloop.requests import Wanted
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.graft.training import Training

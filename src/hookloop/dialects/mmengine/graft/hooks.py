@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.request import Save
-from hookloop.core.hook import Call, Hook, Priority
-from hookloop.dialects.adapter import Adapter, Facade, Method, Mount, base_of, overridden
+from hookloop import Hook, Priority, Save
+from hookloop.dialects import Adapter, Call, Facade, Method, Mount, base_of, overridden
 from hookloop.dialects.built_in import MMENGINE
+from hookloop.dialects.engine_parts import checkpoint_name
 from hookloop.dialects.mmengine.adapter import priority_of
 from hookloop.dialects.mmengine.graft.attributes import ChangedAttributes
-from hookloop.runs.checkpoint_names import checkpoint_name
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.mmengine.graft.training import Training
 
 

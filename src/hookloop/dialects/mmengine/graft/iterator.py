@@ -13,7 +13,7 @@ import torch
 from mmengine.runner.loops import _InfiniteDataloaderIterator
 from torch.utils.data import RandomSampler
 
-from hookloop.data.randomness import Randomness
+from hookloop.dialects import GeneratorStates
 
 
 class LateIterator(_InfiniteDataloaderIterator):  # type: ignore[misc] # no types in mmengine
@@ -29,14 +29,14 @@ class LateIterator(_InfiniteDataloaderIterator):  # type: ignore[misc] # no type
     def __init__(self, dataloader: Any) -> None:  # noqa: ANN401 - any loader
         self._dataloader = dataloader
         self._epoch = 0
-        self.began = Randomness.now(gpus=False)
+        self.began = GeneratorStates.now(gpus=False)
         self._started: Iterator[object] | None = None
         _draw_as_iter_does(dataloader)
 
     @property
     def _iterator(self) -> Iterator[object]:
         if self._started is None:
-            now = Randomness.now(gpus=False)
+            now = GeneratorStates.now(gpus=False)
             self.began.restore(gpus=False)
             self._started = iter(self._dataloader)
             now.restore(gpus=False)

@@ -14,7 +14,8 @@ from mmengine.hooks import CheckpointHook, checkpoint_hook
 from mmengine.runner import Runner, _flexible_runner, checkpoint, loops
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from hookloop.dialects.grafts import Graft
+from hookloop.dialects import Graft
+from hookloop.dialects.engine_parts import LAST
 from hookloop.dialects.mmengine.graft.checkpoints import (
     load_file,
     resume,
@@ -24,7 +25,6 @@ from hookloop.dialects.mmengine.graft.checkpoints import (
 from hookloop.dialects.mmengine.graft.iterator import LateIterator
 from hookloop.dialects.mmengine.graft.training import Training, optimizers_of
 from hookloop.dialects.mmengine.graft.without_gpus import allow_processes
-from hookloop.runs.checkpoint_names import LAST
 
 _log = logging.getLogger("hookloop")
 

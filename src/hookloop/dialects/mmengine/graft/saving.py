@@ -14,18 +14,16 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from hookloop.checkpoint.ours import is_checkpoint_file
-from hookloop.checkpoint.request import Save
-from hookloop.core.hook import Hook, Priority
+from hookloop import Hook, Priority, Save
+from hookloop.dialects.engine_parts import is_checkpoint_file
 from hookloop.dialects.mmengine.graft.plain import plain_hub, to_plain
 
 _log = logging.getLogger("hookloop")
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Kind, Saved
-    from hookloop.core.run import Run
+    from hookloop import Run, Saved
     from hookloop.dialects.mmengine.graft.training import Training
 
 
@@ -68,7 +66,7 @@ class SaveFiles(Hook):
         self._removals = [(old, after or path) for old, after in self._removals if old != path]
         self._coming.add(path)
         location = None if Path(directory) == Path(run.dir).absolute() else directory
-        kind: Kind = "best" if leave_out else "periodic"
+        kind: Literal["best", "periodic"] = "best" if leave_out else "periodic"
         # MMEngine names a file without the optimizer, too.
         last = getattr(self._saving, "last_ckpt", None)
         marks_last = True if last is not None and os.path.abspath(last) == path else None

@@ -13,8 +13,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hookloop import Every, Trainer, Update
 from hookloop import hooks as native
-from hookloop.checkpoint.pointer import LastPointer
+from hookloop.dialects import World
+from hookloop.dialects.engine_parts import LastPointer, assume, join_divided, numbered
 from hookloop.dialects.mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop.dialects.mmengine.graft.hooks import (
     BeginEpoch,
@@ -24,20 +26,13 @@ from hookloop.dialects.mmengine.graft.hooks import (
 )
 from hookloop.dialects.mmengine.graft.saving import LaterRemoval, SaveFiles, meta_of
 from hookloop.dialects.mmengine.loader_view import loader_view
-from hookloop.every import Every
-from hookloop.parallel.world import World, assume
-from hookloop.trainer.adapters import numbered
-from hookloop.trainer.several_ranks import join_divided
-from hookloop.trainer.trainer import Trainer
-from hookloop.update.update import Update
 
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
-    from hookloop.data.stream import Stream
-    from hookloop.trainer.checkpoints import CheckpointSaver
+    from hookloop import Hook, Run
+    from hookloop.dialects import Stream
+    from hookloop.dialects.engine_parts import CheckpointSaver
 
 _log = logging.getLogger("hookloop")
 

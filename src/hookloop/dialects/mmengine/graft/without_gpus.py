@@ -10,7 +10,7 @@ import torch
 from mmengine.dist import utils
 from mmengine.model import MMDistributedDataParallel
 
-from hookloop.dialects.grafts import Graft
+from hookloop.dialects import Graft
 
 _MPI = {"LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK", "RANK": "OMPI_COMM_WORLD_RANK",
         "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE"}  # fmt: skip

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued, Rule, infer_rule
 from hookloop.dialects.mmengine.hooks.early_stopping_hook import GREATER, LESS
 from hookloop.dialects.mmengine.hooks.hook import Hook
 from hookloop.dialects.mmengine.hooks.keep_checkpoints import KeepCheckpoints
 from hookloop.dialects.mmengine.hooks.publish_checkpoints import PublishCheckpoints
 from hookloop.errors import nearest
-from hookloop.runs.policy import Rule, infer_rule
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook as NativeHook
+    from hookloop import Hook as NativeHook
 
 
 class CheckpointHook(Hook, Catalogued):

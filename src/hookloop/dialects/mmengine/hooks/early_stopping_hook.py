@@ -7,15 +7,13 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.core.hook import Hook as NativeHook
-from hookloop.core.hook import Priority
-from hookloop.dialects.adapter import Catalogued
+from hookloop import Hook as NativeHook
+from hookloop import Priority
+from hookloop.dialects import Catalogued, infer_rule, without_phase
 from hookloop.dialects.mmengine.hooks.hook import Hook
-from hookloop.metrics.results import without_phase
-from hookloop.runs.policy import infer_rule
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 _log = logging.getLogger("hookloop")
 GREATER = (

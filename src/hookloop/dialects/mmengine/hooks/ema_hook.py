@@ -18,7 +18,7 @@ from hookloop.dialects.mmengine.registry import MODELS
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook as NativeHook
+    from hookloop import Hook as NativeHook
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
 KINDS = {

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.request import Save
-from hookloop.core.hook import Hook, Priority
+from hookloop import Hook, Priority, Save
+from hookloop.dialects import without_phase
+from hookloop.dialects.engine_parts import best_name, checkpoint_name
 from hookloop.dialects.mmengine.facade import RunnerFacade
-from hookloop.metrics.results import without_phase
-from hookloop.runs.checkpoint_names import best_name, checkpoint_name
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.mmengine.hooks.checkpoint_hook import CheckpointHook
 
 FACADE = f"{RunnerFacade.__module__}.{RunnerFacade.__qualname__}"

@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.data.measures import length_of
+from hookloop.dialects import length_of, plain, write_text
 from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
-from hookloop.runs.files import write_text
-from hookloop.runs.records import plain
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.facade import RunnerFacade

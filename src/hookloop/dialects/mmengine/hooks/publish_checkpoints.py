@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.store import load
-from hookloop.core.hook import Hook, Priority
-from hookloop.dialects.companion import facade_in
+from hookloop import Hook, Priority
+from hookloop.dialects import facade_in, write_bytes
+from hookloop.dialects.engine_parts import load_checkpoint
 from hookloop.dialects.mmengine.checkpoint_view import meta_of
-from hookloop.runs.files import write_bytes
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.mmengine.hooks.checkpoint_hook import CheckpointHook
     from hookloop.dialects.mmengine.hooks.keep_checkpoints import KeepCheckpoints
 
@@ -54,7 +53,7 @@ class PublishCheckpoints(Hook):
                 self._publish(run, directory / name)
 
     def _publish(self, run: Run, path: Path) -> None:
-        checkpoint = load(path)
+        checkpoint = load_checkpoint(path)
         checkpoint.setdefault("meta", _meta(run, checkpoint))
         kept = {}
         for key in self._settings.published_keys:

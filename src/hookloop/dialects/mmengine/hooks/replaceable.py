@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued
 
 
 class Replaceable(Catalogued):

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from hookloop import hooks as native
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook as NativeHook
+    from hookloop import Hook as NativeHook
     from hookloop.dialects.mmengine.facade import RunnerFacade
     from hookloop.dialects.mmengine.optim import _ParamScheduler
 

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import Self
 
+from hookloop.dialects.engine_parts import LogFile, current_logs
 from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.utils.manager import ManagerMixin
-from hookloop.runs.log import LogFile
-from hookloop.runs.run_log import current_logs
 
 FORMAT = "%(asctime)s - mmengine - %(levelname)s - %(message)s"
 TIME = "%m/%d %H:%M:%S"

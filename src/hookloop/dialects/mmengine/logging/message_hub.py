@@ -9,7 +9,7 @@ from typing import Self, cast
 import numpy as np
 from torch import Tensor
 
-from hookloop.data.portable import to_portable
+from hookloop.dialects import to_portable
 from hookloop.dialects.mmengine.logging.history_buffer import HistoryBuffer
 from hookloop.dialects.mmengine.utils.manager import ManagerMixin
 from hookloop.errors import nearest

@@ -17,8 +17,9 @@ from typing import NoReturn, cast
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.search import trusted_location
-from hookloop.checkpoint.weights import Pretrained
+from hookloop import Pretrained
+from hookloop.dialects import drafted
+from hookloop.dialects.engine_parts import trusted_location
 from hookloop.dialects.mmengine.missing import reject
 from hookloop.dialects.mmengine.runner.checkpoint_loader import (
     CheckpointLoader,
@@ -28,8 +29,7 @@ from hookloop.dialects.mmengine.runner.checkpoint_loader import (
     load_from_local,
 )
 from hookloop.errors import CheckpointError
-from hookloop.runs.files import drafted
-from hookloop.runs.layout import RunDir
+from hookloop.runs import RunDir
 
 __all__ = [
     "CheckpointLoader",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.measures import length_of
+from hookloop.dialects import length_of
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.facade import RunnerFacade

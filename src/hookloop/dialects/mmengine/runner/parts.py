@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
+from hookloop import Schedule
 from hookloop.dialects.mmengine.dataset import pseudo_collate, worker_init_fn
 from hookloop.dialects.mmengine.dist import get_rank, get_world_size
 from hookloop.dialects.mmengine.dist.processes import undivided
@@ -31,7 +32,6 @@ from hookloop.dialects.mmengine.registry import (
     PARAM_SCHEDULERS,
 )
 from hookloop.errors import nearest
-from hookloop.lr_schedule import Schedule
 
 Described = Mapping[str, object]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
+from hookloop.dialects import adapt_all
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.dist.processes import connect, get_rank, get_world_size
 from hookloop.dialects.mmengine.model.wrappers import unwrapped
@@ -31,7 +32,6 @@ from hookloop.dialects.mmengine.runner.setup import (
     build_hook,
     choose_hooks,
 )
-from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
     import logging

@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from hookloop.data.randomness import seed_all
+from hookloop.dialects import seed_all
 from hookloop.dialects.mmengine.dist import broadcast_object_list, get_rank
 
 

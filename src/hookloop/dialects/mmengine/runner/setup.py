@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
+from hookloop import Hook, Trainer
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.data.measures import length_of
+from hookloop.dialects import adapt_all, length_of
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.dist import broadcast_object_list, master_only
 from hookloop.dialects.mmengine.evaluator import Evaluator
@@ -45,16 +45,13 @@ from hookloop.dialects.mmengine.runner.parts import (
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
 from hookloop.dialects.mmengine.runner.update import EvaluatorMetric, ModelUpdate
-from hookloop.trainer.adapters import adapt_all
-from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
+    from hookloop import Progress, Run
+    from hookloop.dialects.engine_parts import Ranks
     from hookloop.dialects.mmengine.runner.runner import Runner
-    from hookloop.parallel.ranks import Ranks
 
 Phase = Literal["train", "val", "test"]
 FACADE = f"{RunnerFacade.__module__}.{RunnerFacade.__qualname__}"

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.data.batch import is_scalar
-from hookloop.data.share import Place
+from hookloop.dialects import is_scalar
+from hookloop.dialects.engine_parts import Place, Replica
 from hookloop.dialects.mmengine.dist import all_reduce
 from hookloop.errors import ModelError
-from hookloop.parallel.replicated import Replica
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
-    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop import Run
+    from hookloop.dialects import TrainingStream
 
 
 class SharedGradients:

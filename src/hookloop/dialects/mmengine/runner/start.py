@@ -7,14 +7,13 @@ from bisect import bisect_right
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Hook, Priority
+from hookloop import Every, Hook, Priority
 from hookloop.dialects.mmengine.checkpoint_view import meta_of
 from hookloop.dialects.mmengine.runner.checkpoint import put_weights, read_checkpoint
-from hookloop.every import Every
 
 if TYPE_CHECKING:
-    from hookloop.core.loop import Validation
-    from hookloop.core.run import Run
+    from hookloop import Run
+    from hookloop.dialects.engine_parts import Validation
     from hookloop.dialects.mmengine.runner.runner import Runner
     from hookloop.dialects.mmengine.runner.update import ModelUpdate
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.data.batch import is_scalar
+from hookloop import Update
+from hookloop.dialects import is_scalar
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.sharing import SharedGradients, SharedNumbers, place_of
-from hookloop.update.update import Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
     from hookloop.dialects.mmengine.evaluator import Evaluator
     from hookloop.dialects.mmengine.runner.runner import Runner
 

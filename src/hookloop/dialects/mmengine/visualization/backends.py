@@ -14,11 +14,9 @@ from typing import ParamSpec, TypeVar, cast
 import numpy as np
 from torch import Tensor
 
+from hookloop.dialects import append, drafted, make_folder, plain, write_text
 from hookloop.dialects.mmengine.visualization.experiment import Experiment
-from hookloop.runs.files import append, drafted, make_folder, write_text
-from hookloop.runs.records import plain
-from hookloop.writers.records import Image, Scalars
-from hookloop.writers.tensorboard import TensorBoard
+from hookloop.writers import Image, Scalars, TensorBoard
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -166,7 +164,7 @@ class TensorboardVisBackend(BaseVisBackend):
     _tensorboard = experiment
 
     def add_config(self, config: object, **kwargs: object) -> None:
-        from hookloop.writers.records import Text
+        from hookloop.writers import Text
 
         self.writer.write(
             [Text("config", f"```\n{getattr(config, 'pretty_text', config)}\n```", 0)]

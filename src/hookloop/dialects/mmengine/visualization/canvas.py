@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from hookloop.dialects import require
 from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.visualization.values import Array
-from hookloop.writers.base import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

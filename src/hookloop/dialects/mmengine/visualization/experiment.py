@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from hookloop.writers.records import Histogram, Image, Record, Scalars, Text
+from hookloop.writers import Histogram, Image, Record, Scalars, Text
 
 
 class Experiment:

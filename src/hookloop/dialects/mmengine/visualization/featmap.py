@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hookloop.dialects import require
 from hookloop.dialects.mmengine.visualization.values import Array, tensor2ndarray
-from hookloop.writers.base import require
 
 # The colors of a heat map, from blue to red: a hill of each channel, which is flat at the top.
 _PEAKS = np.array([3, 2, 1])

@@ -16,10 +16,10 @@ from hookloop.dialects.mmengine.visualization.backends import (
 from hookloop.dialects.mmengine.visualization.drawing import Drawing
 from hookloop.dialects.mmengine.visualization.experiment import Experiment
 from hookloop.dialects.mmengine.visualization.values import Array
-from hookloop.writers.records import Image, Scalars
+from hookloop.writers import Image, Scalars
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 Described = BaseVisBackend | Mapping[str, object]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookloop.dialects.lazy import lazy_names
+from hookloop.dialects import lazy_names
 from hookloop.dialects.pointrix.catalogue import CATALOGUE
 from hookloop.dialects.pointrix.hook.base_hook import HOOK_REGISTRY, Hook
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.names import Names
+from hookloop.dialects import Names
 
 if TYPE_CHECKING:
     from hookloop.dialects.pointrix.trainer import TrainerFacade

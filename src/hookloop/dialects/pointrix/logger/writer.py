@@ -11,20 +11,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from torch import Tensor
 
-from hookloop.dialects.names import Names
-from hookloop.runs.plain_yaml import dump
-from hookloop.writers.base import require
-from hookloop.writers.pixels import CHANNELS, to_pixels
-from hookloop.writers.records import Image, Scalars, Text
+from hookloop.dialects import Names, dump_yaml, require
+from hookloop.writers import Image, Scalars, Text, to_pixels
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop import Run
 
 LOGGER_REGISTRY = Names("LOGGER_REGISTRY", f"{__name__}:WRITERS")
 WRITERS = {
     "TensorboardWriter": f"{__name__}:TensorboardWriter",
     "WandbWriter": f"{__name__}:WandbWriter",
 }
+
+_CHANNELS = (1, 3, 4)
 
 # The width is Pointrix's.
 Logger = Console(width=120)
@@ -76,7 +75,7 @@ class RunWriter(Writer):
 
     def write_config(self, name: str, config_dict: Mapping[str, object], step: int) -> None:
         # A code block, because TensorBoard shows texts as Markdown.
-        self._run.emit(Text(name, f"```yaml\n{dump(config_dict)}```", step))
+        self._run.emit(Text(name, f"```yaml\n{dump_yaml(config_dict)}```", step))
 
 
 class TensorboardWriter(Writer):
@@ -161,7 +160,7 @@ def number(value: float | Tensor) -> float:
 def pixels(image: object) -> Any:  # noqa: ANN401 - an array of bytes
     """Convert a picture to bytes, with its channels last; Pointrix's models have them first."""
     array = np.asarray(image.detach().cpu() if isinstance(image, Tensor) else image)
-    is_first = array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS
+    is_first = array.ndim == 3 and array.shape[0] in _CHANNELS and array.shape[2] not in _CHANNELS
     return to_pixels(np.moveaxis(array, 0, -1) if is_first else array)
 
 

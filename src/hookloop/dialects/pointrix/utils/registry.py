@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hookloop.dialects.names import Names
+from hookloop.dialects import Names
 
 _NOTHING: dict[str, str] = {}
 

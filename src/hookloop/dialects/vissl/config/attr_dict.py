@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects import ConfigView
 
 
 class AttrDict(ConfigView):

@@ -6,7 +6,7 @@ with a loss module that has the attributes of VISSL's.
 
 from __future__ import annotations
 
-from hookloop.dialects.lazy import lazy_names
+from hookloop.dialects import lazy_names
 from hookloop.dialects.vissl.hooks.functions import SSLClassyHookFunctions
 
 MODULES = {

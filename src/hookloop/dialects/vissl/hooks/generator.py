@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects import ConfigView, require
 from hookloop.dialects.vissl.hooks import (
     board_hook,
     deepclusterv2_hooks,
@@ -19,7 +19,6 @@ from hookloop.dialects.vissl.hooks import (
     swav_momentum_hooks,
     training_hooks,
 )
-from hookloop.writers.base import require
 
 
 def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.portable import write_portable
+from hookloop.dialects import append, to_json, write_portable, write_text
 from hookloop.dialects.vissl.classy_vision.hooks.checkpoint_hook import NAME, save_as
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 from hookloop.dialects.vissl.utils.logger import log_gpu_stats
 from hookloop.dialects.vissl.utils.perf_stats import PerfStats
-from hookloop.runs.files import append, write_text
-from hookloop.runs.records import to_json
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
+from hookloop import Hook
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects import ConfigView
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 from hookloop.dialects.vissl.classy_vision.hooks.row import Row
 from hookloop.dialects.vissl.hooks.log_hooks import save_non_finite_output

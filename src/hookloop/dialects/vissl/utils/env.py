@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hookloop.parallel.world import World
+from hookloop.dialects import World
 
 
 def get_machine_local_and_dist_rank() -> tuple[int, int]:

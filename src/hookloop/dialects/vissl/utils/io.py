@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import yaml
 
+from hookloop.dialects import append, drafted
 from hookloop.errors import DataError
-from hookloop.runs.files import append, drafted
 
 
 def save_file(data: Any, filename: str, append_to_json: bool = True, verbose: bool = True) -> None:  # noqa: ANN401 - any data

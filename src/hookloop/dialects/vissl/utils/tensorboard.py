@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hookloop.dialects import require
 from hookloop.dialects.vissl.config.attr_dict import AttrDict
 from hookloop.dialects.vissl.defaults import DEFAULTS, complete
 from hookloop.dialects.vissl.utils.availability import is_tensorboard_available
 from hookloop.dialects.vissl.utils.checkpoint import get_checkpoint_folder
 from hookloop.dialects.vissl.utils.io import makedir
-from hookloop.writers.base import require
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.hooks.board_hook import SSLTensorboardHook

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hookloop.core.hook import Priority as Native
 from hookloop.dialects.mmengine.runner import Priority, get_priority
+from hookloop.engine.hook import Priority as Native
 
 
 def test_the_numbers_are_ours():

@@ -6,9 +6,9 @@ import torch
 from tests.tiny import record
 from tests.unit.dialects.mmengine.parts import Net, Scripted
 
-from hookloop.core.hook import Hook as NativeHook
 from hookloop.dialects.mmengine.hooks import Hook
 from hookloop.dialects.mmengine.runner.update import ModelUpdate, as_number
+from hookloop.engine.hook import Hook as NativeHook
 
 
 def test_the_model_makes_the_update(run):

@@ -7,13 +7,13 @@ import pytest
 import torch
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.mmengine.visualization import (
     BaseVisBackend,
     EmittingVisualizer,
     LocalVisBackend,
     Visualizer,
 )
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import WriteTo
 from hookloop.writers.base import Writer

@@ -1,7 +1,7 @@
 """The base class of Pointrix's hooks."""
 
-from hookloop.core.points import POINTS
 from hookloop.dialects.pointrix import Hook
+from hookloop.engine.points import POINTS
 
 
 def test_every_location_is_a_method_and_one_of_our_points():

@@ -8,9 +8,9 @@ import pytest
 import torch
 from tests.unit.dialects.pointrix.cloud import Give, Kept, train, train_cloud
 
-from hookloop.core.hook import Hook as NativeHook
 from hookloop.dialects.pointrix.hook import LogHook
 from hookloop.dialects.pointrix.hook.log_hook import _channels_last
+from hookloop.engine.hook import Hook as NativeHook
 from hookloop.hooks import WriteMetrics
 
 

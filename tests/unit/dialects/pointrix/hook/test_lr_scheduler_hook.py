@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.dialects.pointrix.cloud import train, train_cloud
 
-from hookloop.core.hook import Hook as NativeHook
 from hookloop.dialects.pointrix.hook import LRSchedulerHook
+from hookloop.engine.hook import Hook as NativeHook
 
 
 def test_rates_are_set_by_the_step(tmp_path):

@@ -8,9 +8,9 @@ import torch
 from tests.tiny import make_trainer
 from tests.unit.dialects.vissl.phases import models, train
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import hooks as vissl
 from hookloop.dialects.vissl.classy_vision import hooks as classy
+from hookloop.engine.hook import Hook
 
 
 @pytest.mark.parametrize(("frequency", "phases"), [(1, [0, 1, 2, 3]), (2, [0, 2]), (3, [0, 3])])

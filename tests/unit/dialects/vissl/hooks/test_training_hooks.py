@@ -6,8 +6,8 @@ from tests.tiny import make_data, make_trainer
 from tests.unit.dialects.vissl.phases import train
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import hooks as vissl
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 

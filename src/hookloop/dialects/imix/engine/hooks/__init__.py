@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hookloop.dialects import lazy_names
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
 from hookloop.dialects.imix.engine.hooks.builder import HOOKS, build_hook, build_hooks
 from hookloop.dialects.imix.log_buffer import LogBufferStorage, get_log_buffer
-from hookloop.dialects.lazy import lazy_names
 
 MODULES = {
     "AutogradAnomalyDetectHook": "rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hookloop.dialects.names import Names
+from hookloop.dialects import Names
 
 # A path, since the catalogue imports this package.
 HOOKS = Names("HOOKS", "hookloop.dialects.imix.catalogue:CATALOGUE")

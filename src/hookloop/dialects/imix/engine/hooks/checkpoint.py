@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookloop.checkpoint.request import Save
+from hookloop import Save
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
 
 

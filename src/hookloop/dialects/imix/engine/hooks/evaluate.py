@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hookloop.checkpoint.request import Save
+from hookloop import Save
+from hookloop.dialects import append, to_json
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
-from hookloop.runs.files import append
-from hookloop.runs.records import to_json
 
 
 class EvaluateHook(HookBase):

@@ -16,12 +16,11 @@ from typing import Any, BinaryIO
 
 import torch
 
+from hookloop.dialects import open_to_append, require, write_text
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
 from hookloop.dialects.imix.log_buffer import LogBufferStorage, get_log_buffer
 from hookloop.dialects.imix.trainer import EngineFacade
 from hookloop.errors import HookError
-from hookloop.runs.files import open_to_append, write_text
-from hookloop.writers.base import require
 
 _log = logging.getLogger("imix")
 

@@ -12,11 +12,9 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grad_norm_
 
+from hookloop import Hook, Run
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued
-from hookloop.dialects.config_view import with_own_values
+from hookloop.dialects import Catalogued, with_own_values
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
 from hookloop.errors import HookError
 

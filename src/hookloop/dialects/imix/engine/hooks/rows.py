@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from hookloop import Hook
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
 
 _log = logging.getLogger("imix")

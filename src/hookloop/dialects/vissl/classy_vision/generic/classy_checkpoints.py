@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from hookloop.dialects import drafted
 from hookloop.dialects.vissl.classy_vision.generic.distributed_util import (
     broadcast_object,
     is_primary,
 )
 from hookloop.errors import HookError
-from hookloop.runs.files import drafted
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task

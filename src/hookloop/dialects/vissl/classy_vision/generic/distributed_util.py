@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.distributed import ReduceOp
 from torch.nn.parallel import DistributedDataParallel
 
-from hookloop.parallel.world import World
+from hookloop.dialects import World
 
 
 def get_rank() -> int:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from hookloop.dialects import require
 from hookloop.dialects.vissl.classy_vision.generic.modes import eval_model, train_model
 from hookloop.dialects.vissl.classy_vision.generic.transfer import get_model_dummy_input
-from hookloop.writers.base import require
 
 _log = logging.getLogger("classy_vision")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookloop.dialects.lazy import lazy_names
+from hookloop.dialects import lazy_names
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import (
     ClassyHook,
     ClassyHookFunctions,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
+from hookloop.dialects import require
 from hookloop.dialects.vissl.classy_vision.generic.classy_checkpoints import flatten_dict
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
-from hookloop.writers.base import require
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.checkpoint.request import Save
+from hookloop import Save
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 
 if TYPE_CHECKING:

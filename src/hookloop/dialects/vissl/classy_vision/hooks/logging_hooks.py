@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
+from hookloop.dialects import append, safe_row
 from hookloop.dialects.vissl.classy_vision.generic.classy_checkpoints import flatten_dict
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 from hookloop.dialects.vissl.views import Meter
-from hookloop.runs.csv_cells import safe_row
-from hookloop.runs.files import append
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task

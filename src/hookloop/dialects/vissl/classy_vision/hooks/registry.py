@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, TypeVar, cast
 
-from hookloop.dialects.lazy import load
+from hookloop.dialects import import_name
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHook
 from hookloop.errors import nearest
 
@@ -73,7 +73,7 @@ def build_hook(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a hook of an
     assert name in names, f"no hook is registered as '{name}'.{nearest(str(name), names)}"
     kind = HOOK_REGISTRY.get(name)
     if kind is None:
-        kind = cast("type", load(BUILT_IN[name]))
+        kind = cast("type", import_name(BUILT_IN[name]))
     # The rows that native hooks stand for have no from_config.
     make = getattr(kind, "from_config", None)
     return make(settings) if callable(make) else kind(**settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued
 
 
 class Row(Catalogued):

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from hookloop import Hook, Run
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.core.run import Run
 from hookloop.dialects.vissl.classy_vision.hooks.row import Row
 from hookloop.dialects.vissl.views import LastBatch
 from hookloop.errors import HookError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
-from hookloop.dialects.lazy import load
+from hookloop.dialects import import_name
 from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
 from hookloop.errors import HookError, nearest
 
@@ -58,7 +58,11 @@ def build_meter(config: Mapping[str, Any]) -> ClassyMeter:
             f"No meter is registered as '{name}'.{nearest(name, names)} A metric that is not "
             "offered as a meter can be given to the Trainer as metrics=."
         )
-    kind = METER_REGISTRY[name] if name in METER_REGISTRY else cast("type", load(BUILT_IN[name]))
+    kind = (
+        METER_REGISTRY[name]
+        if name in METER_REGISTRY
+        else cast("type", import_name(BUILT_IN[name]))
+    )
     return cast("ClassyMeter", kind.from_config(settings))  # type: ignore[attr-defined]
 
 

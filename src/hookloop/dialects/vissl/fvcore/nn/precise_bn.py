@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hookloop.metrics.moments import Moments
+from hookloop.dialects import Moments
 
 
 def get_bn_modules(model: nn.Module) -> list[_BatchNorm]:

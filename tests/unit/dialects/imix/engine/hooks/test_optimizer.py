@@ -8,8 +8,8 @@ from tests.tiny import assert_same_bits
 from tests.unit.dialects.imix.tracing import train
 from tests.unit.dialects.imix.updating import by_hand, parts
 
-from hookloop.core.hook import Hook
 from hookloop.dialects.imix import engine
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 

@@ -6,9 +6,9 @@ from tests.tiny import make_model, weights
 from tests.unit.dialects.vissl.phases import train
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import build_hook
 from hookloop.dialects.vissl.classy_vision import hooks as classy
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
 

@@ -1,0 +1,1 @@
+"""A checkpoint that is a directory: each rank writes its part of the model."""

@@ -1,0 +1,1 @@
+"""Where checkpoints are kept: files written whole, listed with checksums, read with care."""

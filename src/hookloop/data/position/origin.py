@@ -1,0 +1,64 @@
+"""What the order of a pass over data is drawn from, small enough to be recorded for each pass."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+
+from hookloop.data.random.states import GeneratorStates
+from hookloop.data.reading.exactness import why_inexact
+from hookloop.data.reading.samplers import is_of_torch, samplers_of
+
+MOST_STATES = 2
+"""States of generators in one line: together they have 5 kB."""
+
+
+def names_of_origin(data: Iterable[object], own: Sequence[torch.Generator]) -> list[str]:
+    """Return which generators the order of a pass may be drawn from; none if it is fixed.
+
+    Args:
+        data: The data.
+        own: The generators of its loader and samplers, which are named by their place.
+    """
+    if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset):
+        return [] if why_inexact(data) is None else ["torch", "numpy", "python"]
+    samplers = samplers_of(data)
+    if not all(map(is_of_torch, samplers)):
+        return [*_places(own), "torch", "numpy", "python"]
+    if all(isinstance(one, SequentialSampler | BatchSampler) for one in samplers):
+        return []
+    return _places(own) or ["torch"]
+
+
+def _places(own: Sequence[torch.Generator]) -> list[str]:
+    return [f"generator {number}" for number in range(len(own))]
+
+
+def states_of(began: GeneratorStates, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the states of generators as they were when a pass began, as bytes.
+
+    torch's are as ``get_state`` returns them. Those of Python and NumPy are 624 words of 32 bits,
+    the position as another one, and the normal number that is held back, or NaN.
+    """
+    for name in names:
+        kind, _, number = name.partition(" ")
+        if kind == "python":
+            _, words, gauss = cast("tuple[int, tuple[int, ...], float | None]", began.state[name])
+            yield name, struct.pack("<625Id", *words, float("nan") if gauss is None else gauss)
+        elif kind == "numpy":
+            _, keys, position, has_gauss, gauss = cast(
+                "tuple[str, Tensor, int, int, float]", began.state[name]
+            )
+            if len(keys) == 624:  # Of the Mersenne Twister; a program may have chosen another one.
+                held = gauss if has_gauss else float("nan")
+                yield name, struct.pack("<625Id", *keys.tolist(), position, held)
+        elif kind == "generator":
+            own = cast("list[Tensor]", began.state["generators"])
+            yield name, own[int(number)].numpy().tobytes()
+        else:
+            yield name, cast("Tensor", began.state[name]).numpy().tobytes()

@@ -1,0 +1,263 @@
+"""Start a pass over data, at its first batch or in the middle.
+
+A pass continues exactly if its order is the same again. How that is done depends on the data:
+
+- a `DataLoader` over a map-style data set draws its order from the generators as they were when the
+  pass began, and its index sampler is advanced without reading the data;
+- a loader with its own ``state_dict`` (torchdata's StatefulDataLoader) restores itself;
+- anything else is read and dropped up to the position, which is exact if its batches do not change.
+
+When several ranks share the data, a `DataLoader` over a map-style data set loads only the samples
+of its rank. Anything else is read by every rank as a whole, and each keeps its part of each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, cast
+
+import torch
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+
+from hookloop.data.position.indices import PassStart, SkippingIndices
+from hookloop.data.random.per_sample import SeededInProcess, SeededSamples
+from hookloop.data.random.workers import WorkerStates, why_not_carried
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.reading.exactness import SeedSamples, why_loader_inexact
+from hookloop.data.reading.loader_changes import LoaderChanges, shielded_copy
+from hookloop.data.reading.plain import PlainReader, StatefulReader
+from hookloop.data.reading.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
+from hookloop.data.reading.tensors import is_drawless, make_gather, read_tensors
+from hookloop.data.reading.workers import ShieldedInit, Workers
+
+# The attributes of a loader that decide which indices it asks for.
+_OF_INDICES = {"batch_sampler", "sampler", "batch_size", "num_workers", "prefetch_factor"}
+
+
+class Reader(Protocol):
+    """A way to start a pass.
+
+    Attributes:
+        inexact: Why a resumed pass may differ, or None if it does not.
+        counts_samples: Whether a pass can continue after any number of samples, so that the batch
+            size may change.
+        carried: The states of its workers, if they are kept.
+        samplers: The states of its samplers, which other ranks take over as a whole.
+    """
+
+    inexact: str | None
+    counts_samples: bool
+    carried: WorkerStates | None
+    samplers: SamplerStates
+
+    @property
+    def changes(self) -> LoaderChanges | None:
+        """What hooks change in the loader, if it is one."""
+
+    def begin(self, start: PassStart) -> Iterator[object]:
+        """Start a pass."""
+
+    def share(self, cut: Cut, *, is_shard: bool) -> None:
+        """Read one rank's part from now on; a shard is already the data of one rank."""
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that the order depends on, except for the process's own."""
+
+    def state(self, position: int) -> dict[str, object]:
+        """Return what the rest of a pass depends on after that many batches."""
+
+    def load(self, state: Mapping[str, object]) -> None:
+        """Restore what `state` returned."""
+
+    def close(self) -> bool:
+        """End the processes that passes have started; return whether there were any."""
+
+
+def make_reader(data: Iterable[object], *, seed_samples: SeedSamples) -> Reader:
+    """Choose how to read some data."""
+    if isinstance(data, Stateful):
+        return StatefulReader(data)
+    if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
+        return LoaderReader(data, seed_samples=seed_samples)
+    return PlainReader(data)
+
+
+class LoaderReader:
+    """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
+
+    def __init__(self, loader: DataLoader[object], *, seed_samples: SeedSamples) -> None:
+        self._loader = loader
+        self.changes = LoaderChanges(loader)
+        self._cut: Cut | None = None
+        self._seed_samples = seed_samples
+        self.carried: WorkerStates | None = None
+        self._workers = Workers()
+        self._loaded: Mapping[str, object] = {}
+        self._make_indices()
+        self._began: State = self.samplers.now()
+        self._make_copy()
+        # A batch sampler of the user's own decides by itself which samples make a batch.
+        is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
+        self.counts_samples = is_plain
+        self.inexact = self._why_inexact()
+
+    def _make_indices(self) -> None:
+        loader = self._loader
+        self.samplers = SamplerStates(samplers_of(loader))
+        self._has_custom_sampler = not all(map(is_of_torch, samplers_of(loader)))
+        self._is_batched = loader.batch_size is not None or loader.batch_sampler is not None
+        self._indices = SkippingIndices(
+            _index_sampler(loader),
+            self.samplers,
+            is_batched=self._is_batched,
+            seeds=self._seeds,
+            has_own_stream=self._has_custom_sampler,
+            ahead=loader.num_workers * (loader.prefetch_factor or 2),
+        )
+
+    @property
+    def _seeds(self) -> bool:
+        return self._seed_samples is True and self._loader.num_workers > 0
+
+    def _make_copy(self) -> None:
+        """Copy the loader; the copy shares everything with it except the source of its indices."""
+        loader = self._loader
+        # Attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
+        self._copy = shielded_copy(loader)
+        which = "batch_sampler" if loader.batch_sampler is not None else "sampler"
+        changes: dict[str, object] = {which: self._indices}
+        if self._seeds:
+            changes["dataset"] = SeededSamples(loader.dataset)
+        is_carried = self._seed_samples == "workers" and loader.num_workers > 0
+        self.carried = None
+        if is_carried and why_not_carried(loader) is None:
+            self.carried = WorkerStates(loader)
+            changes |= self.carried.changes()
+        self._copy.__dict__.update(changes)
+        self._gather = make_gather(loader)
+        if self._cut is not None:
+            self._share_copy(self._cut)
+
+    def _follow(self) -> None:
+        """Take over what a hook has changed in the user's loader since the last pass."""
+        changes = self.changes.take_changes()
+        is_new = changes or self.changes.wants_new_workers
+        if is_new:
+            self.close()
+        if changes.keys() & _OF_INDICES:
+            self._make_indices()
+        if is_new:  # Also for new workers alone: those of torch begin with new random numbers.
+            before = self.carried
+            self._make_copy()
+            if self.carried is not None and before is not None:
+                self.carried.follow(before)
+
+    def begin(self, start: PassStart) -> Iterator[object]:
+        """Start a pass; the data before the position is not read."""
+        self._follow()
+        if self.carried is not None and (start.skip or start.samples):
+            self.close()  # Workers that run are ahead of the position.
+        # torch draws the seed of persistent workers only in the first pass, before the sampler
+        # draws the order. If a resumed run starts them in a later pass, that draw must leave no
+        # trace in the generators.
+        is_started = self._copy.__dict__["_iterator"] is not None
+        late_start = self._loader.persistent_workers and start.passes > 1 and not is_started
+        state: Mapping[str, object] = {}
+        if start.skip or start.samples:
+            state = self._loaded or self._state_of_loader(start.skip)
+            self.samplers.restore(self._began)
+        else:
+            self._began = self.samplers.now()
+        self._loaded = {}
+        # What was drawn ahead were batches of the old size, if that has just changed.
+        ahead = state if "drawn" in state and start.skip else {}
+        self._indices.prepare(start, ahead, rewinds=late_start)
+        if self._cut is not None:
+            self._cut.shares.clear()  # Of batches that workers had loaded in advance.
+        if self._gather is not None:
+            batches = read_tensors(self._loader, iter(self._indices), self._gather)
+        elif self.carried is not None:
+            passed = self._workers.watch(self.carried.begin(self._copy, start))
+            batches = map(self.carried.receive, cast("Iterator[Sequence[object]]", passed))
+        else:
+            batches = self._workers.watch(iter(self._copy))
+        self.changes.note_start(self._copy)
+        self._indices.prime()
+        if self._cut is not None and not self._is_batched:
+            return map(self._cut.batch, batches)
+        return batches
+
+    def share(self, cut: Cut, *, is_shard: bool) -> None:
+        """Load only one rank's samples from now on, or cut what was loaded without batches."""
+        self._cut = cut
+        self._share_copy(cut)
+
+    def _share_copy(self, cut: Cut) -> None:
+        self._indices.primes = True
+        if self._is_batched:
+            self._indices.cut = cut
+        # All ranks need the same order, so their batches must come in it.
+        changes: dict[str, object] = {"in_order": True}
+        # Beginning the generators again takes longer than loading a sample of tensors does.
+        draws = self._loader.num_workers > 0 or not is_drawless(self._loader.dataset)
+        is_left = self._seed_samples == "workers" and self._loader.num_workers > 0
+        if self._seed_samples and self._gather is None and draws and not is_left:
+            self._indices.seeds = True
+            seeded = SeededSamples if self._loader.num_workers else SeededInProcess
+            changes["dataset"] = seeded(self._loader.dataset)
+        elif self.carried is not None:
+            changes |= self.carried.changes(cut.rank)
+        elif self._loader.num_workers:
+            changes["worker_init_fn"] = ShieldedInit(self._loader.worker_init_fn, cut.rank)
+        self._copy.__dict__.update(changes)
+        self.inexact = self._why_inexact()
+
+    def _why_inexact(self) -> str | None:
+        saved = (*self.generators(), *self.samplers.generators())
+        return why_loader_inexact(
+            self._loader, saved, self._seed_samples, in_order=self._copy.in_order
+        )
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators of the loader and its samplers, each once."""
+        found = {
+            id(generator): generator
+            for holder in (self._loader, *samplers_of(self._loader))
+            if isinstance(generator := getattr(holder, "generator", None), torch.Generator)
+        }
+        return list(found.values())
+
+    def state(self, position: int) -> dict[str, object]:
+        """Return the state of the samplers and of the data set."""
+        return {"loader": self._state_of_loader(position)}
+
+    def _state_of_loader(self, position: int) -> dict[str, object]:
+        state: dict[str, object] = {}
+        # The order of torch's own samplers is given by the process's generators. A generator of
+        # the loader may be drawn from during the pass.
+        if self._has_custom_sampler or self.generators():
+            now = self.samplers.now()
+            state = {"began": self._began, "samplers": now, **self._indices.state(position)}
+        if isinstance(self._loader.dataset, Stateful):
+            state["dataset"] = self._loader.dataset.state_dict()
+        return state
+
+    def load(self, state: Mapping[str, object]) -> None:
+        """Restore the state of the samplers and of the data set."""
+        loader = cast("Mapping[str, object]", state["loader"])
+        if isinstance(self._loader.dataset, Stateful) and "dataset" in loader:
+            self._loader.dataset.load_state_dict(cast("dict[str, object]", loader["dataset"]))
+        if "began" in loader:
+            self._loaded = loader
+            self._began = cast("State", loader["began"])
+            self.samplers.restore(cast("State", loader["samplers"]))
+
+    def close(self) -> bool:
+        """End the workers, including persistent ones."""
+        self._copy.__dict__["_iterator"] = None
+        self.changes.note_end()
+        return self._workers.end()
+
+
+def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
+    return loader.batch_sampler if loader.batch_sampler is not None else loader.sampler

@@ -1,0 +1,1 @@
+"""The state of a run: its parts, listed once."""

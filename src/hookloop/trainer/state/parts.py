@@ -1,0 +1,550 @@
+"""The parts of a run that have a state: how each is collected, restored and put back.
+
+A file is checked, compared and loaded into fresh objects; memory is put back in place, because
+optimizers, schedules and hooks hold the same objects.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.shards.dtensors import is_sharded, spread
+from hookloop.checkpoint.shards.reading import load_into
+from hookloop.checkpoint.state.gradients import pending_gradients, restore_gradients
+from hookloop.checkpoint.state.optimizers import numbered_state, optimizer_state
+from hookloop.checkpoint.state.schema import check_optimizer, restoring
+from hookloop.checkpoint.state.shape import has_same_form
+from hookloop.data.random.states import GeneratorStates
+from hookloop.errors import CheckpointError
+from hookloop.lr_schedule import Schedule
+from hookloop.runs.trees import Difference
+from hookloop.trainer.meant_changes import Built, apply_changes, record_changes
+from hookloop.trainer.state.ranks import (
+    data_of_rank,
+    randomness_of_rank,
+    restore_buffers,
+    restore_workers,
+    state_of_ranks,
+    undeclared_of_rank,
+)
+
+if TYPE_CHECKING:
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
+    from hookloop.requests import Wanted
+
+Where = Literal["device", "host"]
+"""Where copies are kept; a second model may be too much for the memory of the device."""
+
+Checkpoint = Mapping[str, object]
+
+_log = logging.getLogger("hookloop")
+
+
+@dataclass(frozen=True)
+class LoadedFrom:
+    """Where a state comes from.
+
+    Attributes:
+        label: The file, for messages.
+        changes: What differs on purpose.
+        built: The groups of the optimizers, before anything was loaded.
+        reads_shards: Whether each rank reads its own parts of the model.
+        trains: Whether a training continues from it.
+    """
+
+    label: str
+    changes: Sequence[Difference]
+    built: Built
+    reads_shards: bool
+    trains: bool
+
+
+class Part:
+    """A part of a run; it does nothing that a subclass does not add.
+
+    Args:
+        run: The run.
+    """
+
+    key = ""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def state(self) -> Checkpoint:
+        """Return its entries in a checkpoint: references, which the snapshot copies."""
+        return {}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        """Restore it from a checkpoint."""
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        """Copy what an update changes, and return what puts it back in place."""
+        return lambda: None
+
+    def reset(self) -> None:
+        """Forget what a new process would not have, and a load does not replace."""
+
+
+class ModelPart(Part):
+    """Parameters and buffers of the model."""
+
+    key = "model"
+
+    def state(self) -> Checkpoint:
+        return {"model": self.run.model.state_dict()}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        run = self.run
+        if source.reads_shards:  # Each rank reads its own parts, of the optimizers too.
+            load_into(run.model, run.optimizers, source.label, run.ranks.group)
+            return
+        with restoring("model", source.label):
+            restore_model(run.model, part_of(checkpoint, "model", source.label), source.label)
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        roots = [self.run.model, self.run.loss_function]
+        modules = [m for root in roots if isinstance(root, nn.Module) for m in root.modules()]
+        modes = [module.training for module in modules]
+        extras = [
+            (module, copy.deepcopy(module.get_extra_state()))
+            for module in modules
+            if type(module).get_extra_state is not nn.Module.get_extra_state
+        ]
+        # With their objects: a module may replace a buffer, instead of changing it in place.
+        buffers = [
+            (module, name, buffer, buffer.detach().clone())
+            for module in modules
+            for name, buffer in module._buffers.items()
+            if buffer is not None
+        ]
+        # Gradients as they are: a search in host memory makes new ones, and adds to none.
+        parameters = [
+            (one, _copied(one, where), one.grad if where == "host" else _copied(one.grad, where))
+            for one in _parameters_of(self.run, modules)
+        ]
+
+        def put_back() -> None:
+            with torch.no_grad():
+                for parameter, value, gradient in parameters:
+                    parameter.copy_(cast("Tensor", value))
+                    parameter.grad = gradient
+                for module, name, buffer, value in buffers:
+                    buffer.copy_(value)
+                    module._buffers[name] = buffer
+            for module, extra in extras:
+                module.set_extra_state(extra)
+            for module, is_training in zip(modules, modes, strict=True):
+                module.training = is_training
+
+        return put_back
+
+
+class OptimizersPart(Part):
+    """The optimizers, by name."""
+
+    key = "optimizers"
+
+    def state(self) -> Checkpoint:
+        run = self.run
+        is_by_name = is_model_sharded(run.model)
+        return {
+            "optimizers": {
+                name: optimizer_state(run.model, one) if is_by_name else one.state_dict()
+                for name, one in run.optimizers.items()
+            }
+        }
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        if source.reads_shards:
+            return
+        states = part_of(checkpoint, "optimizers", source.label)
+        for name, optimizer in self.run.optimizers.items():
+            with restoring(f"optimizers '{name}'", source.label):
+                given = cast("Mapping[str, object]", states[name])
+                state = numbered_state(self.run.model, optimizer, given)
+                # torch accepts many wrong states and fails only at the next update.
+                check_optimizer(optimizer, state)
+                _load(optimizer, state, f"{source.label}: optimizers '{name}'")
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        kept = [
+            (one, one.param_groups, _copy_of_state(one.state_dict(), where))
+            for one in self.run.optimizers.values()
+        ]
+
+        def put_back() -> None:
+            for optimizer, groups, state in kept:
+                optimizer.load_state_dict(state)
+                # It makes new groups, and a schedule or a hook may hold the old ones.
+                for group, loaded in zip(groups, optimizer.param_groups, strict=True):
+                    group.clear()
+                    group.update(loaded)
+                optimizer.param_groups = groups
+
+        return put_back
+
+
+class SchedulesPart(Part):
+    """The schedules, by name of their optimizer."""
+
+    key = "schedules"
+
+    def state(self) -> Checkpoint:
+        return {"schedules": {name: one.state_dict() for name, one in self.run.schedules.items()}}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        states = part_of(checkpoint, "schedules", source.label)
+        for name, schedule in self.run.schedules.items():
+            with restoring(f"schedules '{name}'", source.label):
+                _load(schedule, states[name], f"{source.label}: schedules '{name}'")
+
+
+class ScalerPart(Part):
+    """The loss scaler of half precision, if there is one."""
+
+    key = "scaler"
+
+    def state(self) -> Checkpoint:
+        scaler = self.run.scaler
+        return {"scaler": scaler.state_dict() if scaler is not None else None}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        if self.run.scaler is not None and checkpoint.get("scaler"):
+            with restoring("scaler", source.label):
+                self.run.scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        if (scaler := self.run.scaler) is None:
+            return super().keep(where)
+        state = copy.deepcopy(scaler.state_dict())
+        return lambda: scaler.load_state_dict(state)
+
+
+class ProgressPart(Part):
+    """The counters, what was changed on purpose, and a validation that is due."""
+
+    key = "progress"
+
+    def state(self) -> Checkpoint:
+        run = self.run
+        progress = {**run.progress.state_dict(), **_validation_due(run)}
+        return {"progress": progress, "changes": run.changes}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        run, progress = self.run, part_of(checkpoint, "progress", source.label)
+        run.progress.load_state_dict(progress)
+        # Only now: a rate is changed where the loaded schedule stands, and recorded with its
+        # iteration.
+        apply_changes(run, source.changes, source.built)
+        record_changes(run, checkpoint, source.changes)
+        # A version that did not tell them apart used the training's random numbers for all.
+        planned = progress.get("validation_planned", progress["validation_due"])
+        _request_validation(run, progress["validation_due"])
+        _request_validation(run, planned, planned=True)
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        progress, values = self.run.progress, asdict(self.run.progress)
+
+        def put_back() -> None:
+            for name, value in values.items():
+                setattr(progress, name, value)
+
+        return put_back
+
+
+class DataPart(Part):
+    """The position in the data, and the random numbers of its workers."""
+
+    key = "data"
+
+    def state(self) -> Checkpoint:
+        run = self.run
+        return {
+            "data": run.train_data.state_dict() if run.train_data is not None else {},
+            "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
+        }
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        with restoring("position in the data", source.label):
+            _restore_data(self.run, checkpoint, source.label)
+        restore_workers(self.run, checkpoint, source.label)
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        if (data := self.run.train_data) is None:
+            return super().keep(where)
+        state = copy.deepcopy(data.state_dict())
+
+        def put_back() -> None:
+            data.close()  # Workers are ahead of the position.
+            data.load_state_dict(state)
+
+        return put_back
+
+    def reset(self) -> None:
+        for part in self.run.train_data.parts() if self.run.train_data is not None else ():
+            part.close()  # Its workers have loaded what comes later.
+
+
+class MetricsPart(Part):
+    """The metrics: every series, and the values of this iteration."""
+
+    key = "metrics"
+
+    def state(self) -> Checkpoint:
+        return {"metrics": current_metrics(self.run), "metric_store": self.run.metrics.state_dict()}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        run = self.run
+        with restoring("metrics", source.label):
+            run.metrics.load_state_dict(part_of(checkpoint, "metric_store", source.label))
+        # What hooks put before the next iteration begins belongs to that of the checkpoint.
+        run.metrics.stamp = (run.progress.iter, run.progress.epoch)
+
+    def reset(self) -> None:
+        self.run.metrics.clear()
+
+
+class HooksPart(Part):
+    """The state of each hook, by name."""
+
+    key = "hooks"
+
+    def state(self) -> Checkpoint:
+        return {"hooks": {hook.name: hook.state_dict() for hook in self.run.hooks}}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        _restore_hooks(self.run, part_of(checkpoint, "hooks", source.label), source.label)
+
+
+class ObserversPart(Part):
+    """The random numbers of hooks that only observe."""
+
+    key = "side_randomness"
+
+    def state(self) -> Checkpoint:
+        return {"side_randomness": self.run.observer_randomness.state_dict()}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        if "side_randomness" not in checkpoint:  # Versions before 0.2 did not know of any.
+            return
+        with restoring("random numbers of hooks", source.label):
+            state = part_of(checkpoint, "side_randomness", source.label)
+            self.run.observer_randomness.load_state_dict(state)
+
+    def reset(self) -> None:
+        self.run.observer_randomness.forget_moments()
+
+
+class UndeclaredPart(Part):
+    """What else a training changes; it is collected with the other parts of ranks."""
+
+    key = "undeclared"
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        with restoring("undeclared state", source.label):
+            state = undeclared_of_rank(self.run, checkpoint)
+            self.run.undeclared.load(state, source.label, trains=source.trains)
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        return self.run.undeclared.keep()
+
+
+class RanksPart(Part):
+    """What each rank has of its own: one exchange for all of it, in which every rank takes part."""
+
+    key = "ranks"
+
+    def state(self) -> Checkpoint:
+        return state_of_ranks(self.run)
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        restore_buffers(self.run, checkpoint, source.label)
+
+
+class GradientsPart(Part):
+    """Gradients that wait for an update.
+
+    Attributes:
+        is_kept: Whether an update may take several iterations. Otherwise the optimizer has used
+            them all, and they would only make the file larger.
+    """
+
+    key = "gradients"
+    is_kept = False
+
+    def state(self) -> Checkpoint:
+        return {"gradients": pending_gradients(self.run.optimizers)} if self.is_kept else {}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        if source.trains:
+            restore_gradients(self.run.optimizers, checkpoint.get("gradients"), source.label)
+
+    def reset(self) -> None:
+        for optimizer in self.run.optimizers.values() if self.is_kept else ():
+            optimizer.zero_grad(set_to_none=True)
+
+
+class GeneratorsPart(Part):
+    """The random numbers of the process. They are only checked here: the loop restores them.
+
+    Attributes:
+        loaded: Where they stand in the checkpoint.
+    """
+
+    key = "generators"
+    loaded: GeneratorStates | None = None
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        self.loaded = randomness_of_rank(self.run, checkpoint, source.label)
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        data = self.run.train_data
+        generators = data.generators() if data is not None else []
+        randomness = GeneratorStates.now(generators)
+        return lambda: randomness.restore(generators)
+
+
+def is_model_sharded(model: torch.nn.Module) -> bool:
+    """Return whether each rank has parts of the parameters only."""
+    return any(map(is_sharded, model.parameters()))
+
+
+def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: str) -> None:
+    """Restore the weights of the model, all of them."""
+    if is_model_sharded(model):
+        own = model.state_dict()
+        weights = {
+            name: spread(value, own[name]) if name in own else value  # type: ignore[arg-type]
+            for name, value in weights.items()
+        }
+    try:
+        model.load_state_dict(cast("dict[str, torch.Tensor]", weights))
+    except RuntimeError as error:
+        raise CheckpointError(f"'{label}' is of another model. {error}") from error
+
+
+def current_metrics(run: Run) -> dict[str, float]:
+    """Return the metrics of the iteration just completed; an earlier validation is left out."""
+    latest = run.metrics.latest_at(run.progress.iter)
+    # A checkpoint is saved before the validation of its iteration. The newest results in the store
+    # may be those of an earlier one, and would be taken for its own.
+    current = {n: v for n, v in latest.items() if not n.startswith(("val/", "test/"))}
+    if run.progress.validated_at == run.progress.iter:
+        current |= run.metrics.stream("val")
+    return current
+
+
+def _validation_due(run: Run) -> dict[str, object]:
+    requests = run.requests
+    due = {"validation_due": _plain_wanted(requests.validate)}
+    if requests.planned != requests.validate:
+        due["validation_planned"] = _plain_wanted(requests.planned)
+    return due
+
+
+def _plain_wanted(wanted: Wanted) -> object:
+    return wanted if isinstance(wanted, bool) else sorted(wanted)
+
+
+def _request_validation(run: Run, due: object, *, planned: bool = False) -> None:
+    # The resumed run may have been given other validation data, or none.
+    if due is True and run.val_data:
+        run.validate(everywhere=True, planned=planned)
+    elif names := [name for name in run.val_data if isinstance(due, list) and name in due]:
+        run.validate(*names, everywhere=True, planned=planned)
+
+
+def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
+    own = data_of_rank(run, checkpoint, label)
+    if own is not None and run.train_data is not None:
+        if own:  # Otherwise a new epoch begins on another number of ranks.
+            run.train_data.load_state_dict(own)
+    elif run.train_data is not None:
+        data = part_of(checkpoint, "data", label)
+        run.train_data.load_state_dict(data)
+        if "order" not in data and not run.world.is_alone:
+            # Of a run in one process: its orders continue from the numbers of that process.
+            rng = cast("list[dict[str, object]]", checkpoint["rng"])
+            run.train_data.order.now = GeneratorStates(rng[0])
+    # Streams may come and go between the runs: a new one starts from its beginning.
+    for name, state in part_of(checkpoint, "val_data", label).items():
+        if name in run.val_data:
+            run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
+
+
+def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:
+    for hook in run.hooks:
+        if hook.name in states:
+            _restore_hook(hook, cast("Mapping[str, object]", states[hook.name]), label)
+    names = {hook.name for hook in run.hooks}
+    # Most hooks have no state. Removing or adding one of those changes nothing worth a warning.
+    lost = [name for name, state in states.items() if state and name not in names]
+    fresh = [hook.name for hook in run.hooks if hook.name not in states and hook.state_dict()]
+    if lost:
+        _log.warning("The checkpoint has states of hooks that are gone: %s", ", ".join(lost))
+    if fresh:
+        _log.warning("The checkpoint has no state for the hooks: %s", ", ".join(fresh))
+
+
+def _restore_hook(hook: Hook, state: Mapping[str, object], label: str) -> None:
+    # Of our own hooks the form of the state is known, so a damaged file is found before it is used.
+    if type(hook).__module__.startswith("hookloop.hooks."):
+        part = f"state of the hook '{hook.name}'"
+        if not has_same_form(state, hook.state_dict()):
+            raise CheckpointError(f"'{label}' cannot be resumed: its {part} is not what it saves.")
+        with restoring(part, label):
+            hook.load_state_dict(state)
+        return
+    try:  # Of somebody else's hook the error is somebody else's.
+        hook.load_state_dict(state)
+    except Exception as error:
+        error.add_note(
+            f"while the hook '{hook.name}' ({type(hook).__name__}) restored its state from the "
+            "checkpoint; under another name it would start without one"
+        )
+        raise
+
+
+def _load(holder: torch.optim.Optimizer | Schedule, state: object, label: str) -> None:
+    try:
+        holder.load_state_dict(cast("dict[str, object]", state))
+    except ValueError as error:
+        raise CheckpointError(f"'{label}' does not fit: {error}") from error
+
+
+def part_of(checkpoint: Mapping[str, object], key: str, label: str) -> Mapping[str, object]:
+    """Return a part of a checkpoint that every checkpoint has."""
+    value = checkpoint.get(key)
+    if not isinstance(value, Mapping):
+        raise CheckpointError(
+            f"'{label}' has no '{key}', so it cannot be resumed; its weights can be taken with "
+            "load_from=."
+        )
+    return value
+
+
+def _parameters_of(run: Run, modules: Sequence[nn.Module]) -> list[Tensor]:
+    """List the parameters of modules and of optimizers, each once."""
+    own = [one for module in modules for one in module.parameters(recurse=False)]
+    held = [p for o in run.optimizers.values() for group in o.param_groups for p in group["params"]]
+    return list({id(one): one for one in (*own, *held)}.values())
+
+
+def _copied(tensor: Tensor | None, where: Where) -> Tensor | None:
+    if tensor is None:
+        return None
+    return tensor.detach().to("cpu", copy=True) if where == "host" else tensor.detach().clone()
+
+
+def _copy_of_state(state: dict[str, object], where: Where) -> dict[str, object]:
+    return Snapshot().take(state) if where == "host" else copy.deepcopy(state)
