@@ -17,7 +17,7 @@ from hookloop.errors import ModelError
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 FEW = 10
 """So many iterations may do without an update: somebody looks at the batches."""
