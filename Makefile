@@ -8,8 +8,8 @@ SITE ?= .venv-docs
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
-# What is installed beside the engine, and is tested together with it.
-PACKAGES := packages/hookloop-board packages/hookloop-callbacks
+# What is beside the engine, in distributions of its own, and tested together with it.
+PACKAGES := packages/hookloop-board packages/hookloop-callbacks packages/hookloop-dialects packages/hookloop-mmengine
 BOARD := packages/hookloop-board
 PAGE := $(BOARD)/src/hookloop_board/page/index.html
 PAGE_SOURCES := $(filter-out %/node_modules,$(wildcard $(BOARD)/page/*)) $(shell find $(BOARD)/page/src $(BOARD)/page/tests -type f 2>/dev/null)

@@ -7,8 +7,8 @@ from time import perf_counter
 import torch
 
 from hookloop import Hook, Run, Trainer
-from hookloop.dialects.mmengine.hooks import Hook as MMEngineHook
 from hookloop.engine.plan import fire
+from hookloop_mmengine.hooks import Hook as MMEngineHook
 
 ITERATIONS = 20_000
 LIMIT = 3.0

@@ -20,15 +20,15 @@ from time import thread_time
 import torch
 
 from hookloop import Hook, Trainer
-from hookloop.dialects.emloop import AbstractHook
-from hookloop.dialects.imix import HookBase
-from hookloop.dialects.mmengine.hooks import Hook as MMEngineHook
-from hookloop.dialects.pointrix import Hook as PointrixHook
-from hookloop.dialects.vissl import ClassyHook
 from hookloop.engine.plan import Calls, fire
 from hookloop.engine.run import Run
 from hookloop_callbacks.stand_ins.lightning.pytorch import Callback
 from hookloop_callbacks.stand_ins.transformers import TrainerCallback
+from hookloop_dialects.emloop import AbstractHook
+from hookloop_dialects.imix import HookBase
+from hookloop_dialects.pointrix import Hook as PointrixHook
+from hookloop_dialects.vissl import ClassyHook
+from hookloop_mmengine.hooks import Hook as MMEngineHook
 
 LIMIT = 3.0  # Microseconds per call.
 REPEATS, CALLS = 30, 2000

@@ -340,7 +340,7 @@ RUN = {
 """What a hook finds in a run, with the names that others use."""
 
 NAMES = {
-    "Hook": ("Callback TrainerCallback LambdaCallback AbstractHook HookBase BaseHook ClassyHook"),
+    "Hook": ("Callback TrainerCallback LambdaCallback AbstractHook HookBase BaseHook"),
     "Trainer": "Engine Runner Learner MainLoop Fabric Accelerator TrainingLoop",
 }
 """What is imported from hookloop itself, with the names that others use."""

@@ -14,7 +14,7 @@ if importlib.util.find_spec("emloop") is None:
 from tests.alike import assert_alike
 from tests.downstream import record_emloop
 from tests.downstream.emloop_scenarios import SCENARIOS
-from tests.unit.dialects.emloop.test_against_emloop import RECORDED, train
+from tests.emloop.test_against_emloop import RECORDED, train
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # The real one warns a lot.
 

@@ -87,7 +87,7 @@ def test_ema_averages_and_is_resumed():
 def test_ema_is_that_of_the_native_hook():
     from mmengine.hooks import EMAHook
 
-    from hookloop.dialects.mmengine.hooks import EMAHook as OurEMAHook
+    from hookloop_mmengine.hooks import EMAHook as OurEMAHook
 
     found = []
     for kind in (EMAHook, OurEMAHook):

@@ -15,12 +15,12 @@ import torch
 from tests.alike import assert_alike
 from torch import nn
 
-from hookloop.dialects.mmengine.missing import MISSING
+from hookloop_mmengine.missing import MISSING
 
 mmengine = pytest.importorskip("mmengine", reason="only `make downstream` installs it")
 pytestmark = pytest.mark.filterwarnings("ignore")  # MMEngine warns often.
 
-OURS = "hookloop.dialects.mmengine"
+OURS = "hookloop_mmengine"
 REJECTED = ("_strategy", "analysis", "hub", "infer", "testing", "config")
 
 

@@ -80,8 +80,9 @@ def _record(
     python: str, source: Path, directory: Path, names: list[str], *options: str, shown: bool
 ) -> subprocess.Popen[bytes]:
     directory.mkdir(exist_ok=True)
+    packages = source.parent.glob("packages/*/src")
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join(map(str, [source, *packages, ROOT])),
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
     }

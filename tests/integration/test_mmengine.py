@@ -17,8 +17,8 @@ from tests.downstream import mmengine_scenarios as scenarios
 from hookloop import dialects
 from hookloop.cli.main import cli
 from hookloop.data.random.states import seed_all
-from hookloop.dialects.mmengine.runner.checkpoint import Held, read_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop_mmengine.runner.checkpoint import Held, read_checkpoint
 
 pytestmark = pytest.mark.slow  # Whole trainings, compared with recorded ones.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from hookloop.checkpoint.store.storage import is_url
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import LAST
-from hookloop.runs.identity import as_id, read_identity
+from hookloop.runs.identity import as_id, is_same_place, read_identity
 from hookloop.runs.layout import Pointer, RunDir
 from hookloop.secret import without_credentials
 
@@ -128,5 +127,4 @@ def is_same_location(own: str, written: str) -> bool:
     if is_url(own) or is_url(written):
         own, written = (without_credentials(url).rstrip("/") for url in (own, written))
         return own == written
-    # realpath asks the disk about every part of a path, so only the user's own path gets it.
-    return os.path.abspath(written) in (os.path.abspath(own), os.path.realpath(own))
+    return is_same_place(written, own)

@@ -92,11 +92,7 @@ if TYPE_CHECKING:
 
 
 def stand_in(path: str) -> str:
-    """Replace a path into a foreign package that is not installed by the path of our stand-in.
-
-    >>> stand_in("emloop.hooks.SaveBest"), stand_in("my_project.hooks.MyHook")
-    ('hookloop.dialects.emloop.hooks.SaveBest', 'my_project.hooks.MyHook')
-    """
+    """Replace a path into a foreign package that is not installed by the path of our stand-in."""
     package, dot, rest = path.partition(".")
     for dialect in installed().values() if dot else ():
         # An installed package wins: its own classes are adapted, whatever their version.

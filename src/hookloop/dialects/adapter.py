@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.arguments import snake_case
+from hookloop.beside import is_own
 from hookloop.engine.hook import Call, Hook, OnError, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.run_log import forward_logger
@@ -138,7 +139,7 @@ class Adapter(Hook):
         self.takes_part_in_training = bool(getattr(foreign, "takes_part_in_training", False))
         # The hooks of our own catalogues draw no random numbers. Of any other hook we cannot know
         # it, so its draws are kept apart from the training's.
-        draws = not type(foreign).__module__.startswith("hookloop.")
+        draws = not is_own(type(foreign))
         self.draws_random_numbers = bool(vars(type(foreign)).get("draws_random_numbers", draws))
         self.writes = _names(getattr(foreign, "writes", None))
         self._make_facade = facade
@@ -203,7 +204,7 @@ class Adapter(Hook):
             forward_logger(name, prints=run.world.is_main)
 
     def stores(self, run_dir: Path) -> Sequence[str]:
-        # ClassyVision's CheckpointHook writes there. A resume looks only where hooks declare it.
+        # A hook of theirs may write there. A resume looks only where hooks declare it.
         folder = _instance_text(self.foreign, "checkpoint_folder")
         return () if folder is None else (folder,)
 
@@ -238,7 +239,7 @@ def base_of(foreign: object, bases: Iterable[tuple[str, str]]) -> type | None:
     """Return the foreign system's own base class among the ancestors of a hook, or None."""
     for kind in type(foreign).__mro__:
         for package, name in bases:
-            # With the dot, "imix" does not match a package "imix_extras".
+            # With the dot, "knots" does not match a package "knots_extras".
             if kind.__name__ == name and f"{kind.__module__}.".startswith(f"{package}."):
                 return kind
     return None
@@ -278,7 +279,6 @@ def _names(declared: object) -> tuple[str, ...]:
 
 def _instance_text(foreign: object, attribute: str) -> str | None:
     """Return a text that a config set on this hook."""
-    # Only on the instance. On a class such a name may mean something else: `ClassyHook.name` is
-    # a method, for example.
+    # Only on the instance. On a class such a name may mean something else, a method for example.
     value = getattr(foreign, "__dict__", {}).get(attribute)
     return value if isinstance(value, str) else None

@@ -23,7 +23,7 @@ class Companion(Hook):
     """A native hook for what a dialect does besides calling foreign hooks; subclasses define it."""
 
     priority = Priority.HIGHEST  # The adapted hooks must find counters and data up to date.
-    # So that it sees the training's random numbers: emloop's companion saves and restores them.
+    # So that it sees the training's random numbers: a companion may save and restore them.
     takes_part_in_training = True
 
     def join(self, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""`Names`: a registry of hook classes like those of iMIX and Pointrix."""
+"""`Names`: a registry of hook classes, as several systems have one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Names:
     def register_module(self, name: str | None = None) -> Callable[[Kind], Kind]:
         """Register a class under its name: ``@HOOKS.register_module()``.
 
-        ``name`` is ignored, as iMIX ignores it in the decorator form.
+        ``name`` is ignored: the class has a name.
         """
         return self.register()  # type: ignore[return-value]
 

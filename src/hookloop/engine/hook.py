@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, cast
 
 from hookloop import peers
 from hookloop.arguments import check_names, check_values, snake_case
+from hookloop.beside import is_own
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 
@@ -127,7 +128,7 @@ class Hook:
             if args or kwargs:  # `copy` and `pickle` pass none.
                 check_names(cls, args, kwargs, peers.HOOK_ARGUMENTS)
                 # The types of a user's own arguments are the user's business.
-                if cls.__module__.startswith("hookloop."):
+                if is_own(cls):
                     check_values(cls, args, kwargs)
             return super().__new__(cls)
 

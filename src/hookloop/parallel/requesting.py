@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import CodeType
 
+from hookloop.beside import is_own
+
 _REQUESTING = frozenset({"stop", "save", "validate", "stop_training", "save_checkpoint"})
 """How hooks request something: with the methods of a run, or with those of foreign systems."""
 
@@ -22,7 +24,7 @@ def may_request(hook: object) -> bool:
     return any(
         _names_request(getattr(function, "__code__", None))
         for function in functions
-        if not str(getattr(function, "__module__", "")).startswith("hookloop.")
+        if not is_own(function)
     )
 
 

@@ -70,10 +70,12 @@ class Owner:
     Attributes:
         run_id: Its id.
         run_dir: Its directory; None if that is the store itself.
+        place: Where the store is, unless it is a URL: a copy of it is another store.
     """
 
     run_id: str
     run_dir: str | None = None
+    place: str | None = None
 
     def __str__(self) -> str:
         return f"run {self.run_id}" + (f" ('{self.run_dir}')" if self.run_dir else "")
@@ -129,10 +131,14 @@ def is_copied(owner: Owner, run_dir: str | Path) -> bool:
     return not _is_there(owner, run_dir) and is_alive(owner)
 
 
-def _is_there(owner: Owner, run_dir: str | Path) -> bool:
+def is_same_place(noted: str, own: str | Path) -> bool:
+    """Return whether a directory that a file names is one that the user named."""
     # realpath asks the disk about every part of a path, so only the user's own path gets it.
-    own = (os.path.abspath(run_dir), os.path.realpath(run_dir))
-    return owner.run_dir is None or os.path.abspath(owner.run_dir) in own
+    return os.path.abspath(noted) in (os.path.abspath(own), os.path.realpath(own))
+
+
+def _is_there(owner: Owner, run_dir: str | Path) -> bool:
+    return owner.run_dir is None or is_same_place(owner.run_dir, run_dir)
 
 
 def is_alive(owner: Owner) -> bool:

@@ -83,10 +83,12 @@ class CheckpointSaver:
         own.index.owner = Owner(run.id)
         for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
             store = self._store(place)
-            # Others, such as a folder that ClassyVision's hook is given, may be shared by runs.
+            # Others, such as a folder that a foreign hook is given, may be shared by runs.
             if store is not own and place.rstrip("/").endswith(f"/{Path(run.dir).name}"):
-                owner = Owner(run.id, str(Path(run.dir).absolute()))
-                _ask(partial(store.claim, owner), place)
+                where = None if is_url(place) else _key(place)
+                owner = Owner(run.id, str(Path(run.dir).absolute()), where)
+                is_new = run.progress.iter == 0 or run.is_from_other
+                _ask(partial(store.claim, owner, is_new=is_new), place)
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""

@@ -10,6 +10,7 @@ import dis
 from collections.abc import Iterable, Iterator
 from types import CodeType
 
+from hookloop.beside import is_own
 from hookloop.engine.hook import Hook, kind_of
 from hookloop.errors import HookError
 from hookloop.every import Every
@@ -62,8 +63,7 @@ def _codes(hook: Hook) -> Iterator[CodeType]:
     for members in (vars(hook), *map(vars, type(hook).__mro__)):
         for value in members.values():
             code = getattr(value, "__code__", None)
-            is_own = str(getattr(value, "__module__", "")).startswith("hookloop.")
-            if isinstance(code, CodeType) and not is_own:
+            if isinstance(code, CodeType) and not is_own(value):
                 yield from _with_inner(code)
 
 

@@ -9,7 +9,7 @@ which, work_dir, kill_at = sys.argv[1:4]
 if which == "grafted":
     dialects.graft("mmengine")
 else:  # MMEngine alone starts processes on GPUs only.
-    from hookloop.dialects.mmengine.graft.without_gpus import allow_processes
+    from hookloop_mmengine.graft.without_gpus import allow_processes
 
     allow_processes(Graft())
 

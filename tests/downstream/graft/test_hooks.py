@@ -6,7 +6,7 @@ from mmengine.hooks import EarlyStoppingHook, Hook
 from tests.downstream.graft import toy
 
 from hookloop import dialects
-from hookloop.dialects.mmengine.graft.hooks import GraftedHook
+from hookloop_mmengine.graft.hooks import GraftedHook
 
 
 class Counting(Hook):

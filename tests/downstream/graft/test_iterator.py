@@ -4,7 +4,7 @@ import pytest
 import torch
 from mmengine.runner.loops import _InfiniteDataloaderIterator
 
-from hookloop.dialects.mmengine.graft.iterator import LateIterator
+from hookloop_mmengine.graft.iterator import LateIterator
 
 
 @pytest.mark.parametrize("workers", [0, 1])

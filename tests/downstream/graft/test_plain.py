@@ -7,7 +7,7 @@ import torch
 from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer, MessageHub
 
-from hookloop.dialects.mmengine.graft.plain import plain_hub, to_plain, with_histories
+from hookloop_mmengine.graft.plain import plain_hub, to_plain, with_histories
 
 
 def test_values_become_plain():

@@ -8,7 +8,7 @@ from mmengine.hooks import Hook
 from tests.downstream.graft import toy
 
 from hookloop import dialects
-from hookloop.dialects.mmengine.graft.saving import LaterRemoval, SaveFiles
+from hookloop_mmengine.graft.saving import LaterRemoval, SaveFiles
 
 
 def test_few_files_are_kept_and_the_best_one(tmp_path):

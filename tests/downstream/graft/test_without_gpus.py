@@ -5,7 +5,7 @@ from mmengine.dist import utils
 from mmengine.model import MMDistributedDataParallel
 
 from hookloop.dialects.grafts import Graft
-from hookloop.dialects.mmengine.graft.without_gpus import allow_processes
+from hookloop_mmengine.graft.without_gpus import allow_processes
 
 
 def test_it_changes_nothing_where_there_are_gpus(monkeypatch):

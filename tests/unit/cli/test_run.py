@@ -34,7 +34,7 @@ def test_a_foreign_package_is_imported_from_our_dialect(project: Path, invoke: I
     (project / "foreign.py").write_text(
         "from mmengine.hooks import Hook\nprint(Hook.__module__.split('.')[0])\n"
     )
-    assert invoke("run", "--alias", "mmengine", "foreign.py").stdout == "hookloop\n"
+    assert invoke("run", "--alias", "mmengine", "foreign.py").stdout == "hookloop_mmengine\n"
     assert invoke("run", "--alias", "mmengin", "foreign.py").exit_code == 2
     assert "mmengine" not in sys.modules
 

@@ -17,7 +17,7 @@ BEGIN = BASE.count("\n") + 1
 
 OWN = """
 from hookloop import Hook
-from hookloop.dialects.mmengine.hooks import Hook as Theirs
+from hookloop_mmengine.hooks import Hook as Theirs
 
 
 class Typo(Hook):

@@ -178,7 +178,7 @@ def test_only_hooks_that_are_not_ours_are_kept_from_the_random_numbers_of_the_tr
     class Declared(Base):
         draws_random_numbers = False
 
-    ours = type("Ours", (Base,), {"__module__": "hookloop.dialects.somewhere"})
+    ours = type("Ours", (Base,), {"__module__": "hookloop_dialects.somewhere"})
     assert adapt(Counting()).draws_random_numbers
     assert not adapt(Declared()).draws_random_numbers
     assert not adapt(ours()).draws_random_numbers
@@ -241,7 +241,7 @@ def test_an_unknown_object_is_rejected_by_the_plan():
 
 
 def test_foreign_hooks_of_one_class_get_numbers():
-    from hookloop.dialects.mmengine.hooks import Hook as MMHook
+    from hookloop_mmengine.hooks import Hook as MMHook
 
     trainer = make_trainer(hooks=[MMHook(), MMHook(), MMHook()])
     trainer.train()
@@ -249,7 +249,7 @@ def test_foreign_hooks_of_one_class_get_numbers():
 
 
 def test_natives_and_foreign_hooks_keep_their_order():
-    from hookloop.dialects.mmengine.hooks import Hook as MMHook
+    from hookloop_mmengine.hooks import Hook as MMHook
 
     calls = []
 

@@ -17,7 +17,7 @@ def test_nothing_is_aliased_by_itself():
 
 
 def test_a_foreign_name_is_our_module():
-    import hookloop.dialects.mmengine.hooks as ours
+    import hookloop_mmengine.hooks as ours
 
     with dialects.alias("mmengine"):
         import mmengine.hooks
@@ -25,8 +25,8 @@ def test_a_foreign_name_is_our_module():
 
         assert mmengine.hooks is ours
         assert Hook is ours.Hook
-        assert mmengine.hooks.__name__ == "hookloop.dialects.mmengine.hooks"
-        assert mmengine.hooks.__spec__.name == "hookloop.dialects.mmengine.hooks"
+        assert mmengine.hooks.__name__ == "hookloop_mmengine.hooks"
+        assert mmengine.hooks.__spec__.name == "hookloop_mmengine.hooks"
 
 
 def test_undoing_takes_the_names_away():
@@ -45,13 +45,13 @@ def test_one_alias_covers_several_dialects_and_all_their_packages():
         import pointrix.hook
 
         assert classy_vision.hooks.ClassyHook.__name__ == "ClassyHook"
-        assert pointrix.hook.Hook.__module__.startswith("hookloop.dialects.pointrix")
+        assert pointrix.hook.Hook.__module__.startswith("hookloop_dialects.pointrix")
 
 
 def test_aliases_can_be_nested_and_undone_twice():
     with dialects.alias("mmengine"):
         with dialects.alias("mmengine") as inner:
-            assert inner.packages == {"mmengine": "hookloop.dialects.mmengine"}
+            assert inner.packages == {"mmengine": "hookloop_mmengine"}
             importlib.import_module("mmengine.hooks")
         inner.undo()
         importlib.import_module("mmengine.hooks")  # The outer alias still holds.
@@ -102,6 +102,6 @@ def test_a_spawned_process_has_the_aliases_before_it_imports_the_script(monkeypa
     pickle.loads(data)  # What the other process does first.
     from mmengine.hooks import Hook
 
-    assert Hook.__module__.startswith("hookloop.")
+    assert Hook.__module__.startswith("hookloop_mmengine.")
     for name in [name for name in sys.modules if name.partition(".")[0] == "mmengine"]:
         monkeypatch.delitem(sys.modules, name)

@@ -3,10 +3,10 @@
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.dialects.imix.trainer import EngineFacade
-from hookloop.dialects.pointrix.trainer import TrainerFacade
-from hookloop.dialects.vissl import Task
 from hookloop.errors import HookError
+from hookloop_dialects.imix.trainer import EngineFacade
+from hookloop_dialects.pointrix.trainer import TrainerFacade
+from hookloop_dialects.vissl import Task
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,30 @@ def test_a_moved_run_keeps_its_store_and_a_copy_beside_it_is_rejected(tmp_path, 
     assert train(tmp_path / "moved/run", disk, epochs=3, resume=True).run.progress.iter == 9
 
 
+def test_a_copy_with_a_store_of_its_own_is_trained_further_beside_its_origin(tmp_path):
+    for name in ("beside", "inside"):
+        store = "disk" if name == "beside" else "run/disk"
+        train(tmp_path / name / "run", tmp_path / name / store)
+        shutil.copytree(tmp_path / name, tmp_path / f"{name}-copy")
+        for home, epochs in ((f"{name}-copy", 4), (name, 3)):
+            place = tmp_path / home / store
+            again = train(tmp_path / home / "run", place, epochs=epochs, resume=True)
+            assert again.run.progress.iter == 3 * epochs
+        assert checkpoints(tmp_path / name / store / "run") == {"iter_8.pth", "iter_9.pth"}
+
+
+def test_a_new_run_deletes_nothing_of_an_earlier_version(tmp_path, disk):
+    train(tmp_path / "one/run", disk)
+    forget(tmp_path / "one/run", f"{disk}/run")
+    before = checkpoints(f"{disk}/run")
+    for options in ({}, {"resume": train(tmp_path / "other").run.dir / "iter_6.pth"}):
+        with pytest.raises(CheckpointError, match="earlier version"):
+            train(tmp_path / "two/run", disk, epochs=3, **options)
+        shutil.rmtree(tmp_path / "two")
+    assert checkpoints(f"{disk}/run") == before
+    assert train(tmp_path / "two/run", disk, epochs=3, resume=f"{disk}/run").run.progress.iter == 9
+
+
 def test_a_run_whose_directory_was_lost_is_continued_from_its_store(tmp_path, disk):
     first = train(tmp_path / "one/run", disk).run.id
     shutil.rmtree(tmp_path / "one")

@@ -237,5 +237,8 @@ class Index:
 
 
 def _owner_in(listed: Mapping[str, object]) -> Owner | None:
-    run_id, home = as_id(listed.get("run_id")), listed.get("run_dir")
-    return None if run_id is None else Owner(run_id, home if isinstance(home, str) else None)
+    run_id = as_id(listed.get("run_id"))
+    home, place = (
+        path if isinstance(path := listed.get(name), str) else None for name in ("run_dir", "place")
+    )
+    return None if run_id is None else Owner(run_id, home, place)

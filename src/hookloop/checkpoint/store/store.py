@@ -35,7 +35,7 @@ from hookloop.checkpoint.store.storage import (
 from hookloop.checkpoint.store.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import LAST, is_checkpoint_name, is_of_exception
-from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign
+from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign, is_same_place
 from hookloop.runs.layout import LONGEST_POINTER
 
 OTHER_PLACE = (
@@ -66,8 +66,12 @@ class CheckpointStore:
         self.index = Index(self.storage, self.location)
         self._made: set[str] = set()  # What this object has saved, so it need not be examined.
 
-    def claim(self, owner: Owner) -> None:
+    def claim(self, owner: Owner, *, is_new: bool = False) -> None:
         """Note that the store belongs to a run; reject one that belongs to another run.
+
+        Args:
+            owner: The run, and where the store is.
+            is_new: Whether the run has saved nothing so far, so that no checkpoint is its own.
 
         Raises:
             CheckpointError: If the two would delete each other's checkpoints.
@@ -81,11 +85,17 @@ class CheckpointStore:
             return
         if noted is not None:
             self._reject_other(noted, owner.run_id, home)
-            if is_copied(noted, home):
+            if is_copied(noted, home) and not self._is_copied_from(noted):
                 raise CheckpointError(
                     f"'{home}' is a copy of '{noted.run_dir}', whose checkpoints are in "
                     f"'{self.location}': the two would delete each other's. {OTHER_PLACE}"
                 )
+        elif is_new and self.index.entries:
+            raise CheckpointError(
+                f"The checkpoints in '{self.location}' are of a run of an earlier version, which "
+                f"notes no run; the one in '{home}' begins now. To continue them, write "
+                f"resume='{self.location}'; else delete them. {OTHER_PLACE}"
+            )
         if not is_url(self.location):  # There, the next save notes it.
             self.index.update(lambda entry: entry)
 
@@ -103,6 +113,16 @@ class CheckpointStore:
         noted = self.index.read_owner()
         if noted is not None:
             self._reject_other(noted, run_id, run_dir)
+
+    def _is_copied_from(self, noted: Owner) -> bool:
+        """Return whether this is a copy of a store that is still where its index says."""
+        if (
+            noted.place is None
+            or is_url(self.location)
+            or is_same_place(noted.place, self.location)
+        ):
+            return False
+        return CheckpointStore(noted.place).index.read_owner() == noted
 
     def _reject_other(self, noted: Owner, run_id: str | None, run_dir: str | Path) -> None:
         if is_foreign(noted, run_dir, run_id):

@@ -21,8 +21,8 @@ hooks:
 """
 
 OWN = """
-from hookloop.dialects.emloop.hooks import SaveBest
-from hookloop.dialects.imix import HookBase
+from hookloop_dialects.emloop.hooks import SaveBest
+from hookloop_dialects.imix import HookBase
 
 
 class SaveMine(SaveBest):
@@ -120,4 +120,4 @@ def test_a_section_of_one_system_decides(write, tmp_path):
     text = BASE.format(run=tmp_path / "run", hooks="  []").replace("hooks:\n  []", "custom_hooks:")
     trainer = build(write(f"{text}  - {{type: ProfilerHook}}\n"))
     (hook,) = trainer.run.hooks
-    assert type(hook.foreign).__module__ == "hookloop.dialects.mmengine.hooks.profiler_hook"
+    assert type(hook.foreign).__module__ == "hookloop_mmengine.hooks.profiler_hook"

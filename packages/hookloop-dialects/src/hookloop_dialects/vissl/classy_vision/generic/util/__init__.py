@@ -1,0 +1,83 @@
+"""The stand-in for ``classy_vision.generic.util``."""
+
+from __future__ import annotations
+
+from hookloop_dialects.vissl.classy_vision.generic.classy_checkpoints import (
+    CHECKPOINT_FILE,
+    flatten_dict,
+    get_checkpoint_dict,
+    load_and_broadcast_checkpoint,
+    load_checkpoint,
+    load_json,
+    save_checkpoint,
+    update_classy_model,
+    update_classy_state,
+)
+from hookloop_dialects.vissl.classy_vision.generic.modes import (
+    Timer,
+    eval_model,
+    get_torch_version,
+    is_leaf,
+    is_on_gpu,
+    log_class_usage,
+    master_params,
+    numpy_seed,
+    split_batchnorm_params,
+    torch_seed,
+    train_model,
+)
+from hookloop_dialects.vissl.classy_vision.generic.targets import (
+    convert_to_one_hot,
+    is_double_tensor,
+    is_float_tensor,
+    is_long_tensor,
+    is_pos_float,
+    is_pos_int,
+    is_pos_int_list,
+    is_pos_int_tuple,
+    maybe_convert_to_one_hot,
+)
+from hookloop_dialects.vissl.classy_vision.generic.transfer import (
+    copy_model_to_gpu,
+    get_batchsize_per_replica,
+    get_model_dummy_input,
+    recursive_copy_to_device,
+    recursive_copy_to_gpu,
+)
+
+__all__ = [
+    "CHECKPOINT_FILE",
+    "Timer",
+    "convert_to_one_hot",
+    "copy_model_to_gpu",
+    "eval_model",
+    "flatten_dict",
+    "get_batchsize_per_replica",
+    "get_checkpoint_dict",
+    "get_model_dummy_input",
+    "get_torch_version",
+    "is_double_tensor",
+    "is_float_tensor",
+    "is_leaf",
+    "is_long_tensor",
+    "is_on_gpu",
+    "is_pos_float",
+    "is_pos_int",
+    "is_pos_int_list",
+    "is_pos_int_tuple",
+    "load_and_broadcast_checkpoint",
+    "load_checkpoint",
+    "load_json",
+    "log_class_usage",
+    "master_params",
+    "maybe_convert_to_one_hot",
+    "numpy_seed",
+    "recursive_copy_to_device",
+    "recursive_copy_to_gpu",
+    "save_checkpoint",
+    "split_batchnorm_params",
+    "torch_seed",
+    "train_model",
+    "update_classy_model",
+    "update_classy_state",
+]

@@ -1,0 +1,7 @@
+"""`LossLrMeterLoggingHook`, in the module of its name."""
+
+from __future__ import annotations
+
+from hookloop_dialects.vissl.classy_vision.hooks.logging_hooks import LossLrMeterLoggingHook
+
+__all__ = ["LossLrMeterLoggingHook"]

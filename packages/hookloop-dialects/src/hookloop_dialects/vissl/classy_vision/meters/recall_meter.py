@@ -1,0 +1,7 @@
+"""`RecallAtKMeter`, in the module of its name."""
+
+from __future__ import annotations
+
+from hookloop_dialects.vissl.classy_vision.meters.top_k_meter import RecallAtKMeter
+
+__all__ = ["RecallAtKMeter"]

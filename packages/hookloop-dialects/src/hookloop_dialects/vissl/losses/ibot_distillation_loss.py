@@ -1,0 +1,7 @@
+"""`IBOTDistillationLoss`, in the module of its name."""
+
+from __future__ import annotations
+
+from hookloop_dialects.vissl.losses.distillation_loss import IBOTDistillationLoss
+
+__all__ = ["IBOTDistillationLoss"]

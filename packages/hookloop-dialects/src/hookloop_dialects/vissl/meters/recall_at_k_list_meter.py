@@ -1,0 +1,7 @@
+"""`RecallAtKListMeter`, in the module of its name."""
+
+from __future__ import annotations
+
+from hookloop_dialects.vissl.meters.list_meter import RecallAtKListMeter
+
+__all__ = ["RecallAtKListMeter"]

@@ -1,0 +1,37 @@
+"""``mmengine.dist.dist``: what processes exchange, under the name that files import."""
+
+from __future__ import annotations
+
+from hookloop_mmengine.dist.exchange import (
+    all_gather,
+    all_gather_object,
+    all_reduce,
+    all_reduce_dict,
+    all_reduce_params,
+    broadcast,
+    broadcast_object_list,
+    gather,
+    gather_object,
+    sync_random_seed,
+)
+from hookloop_mmengine.dist.results import (
+    collect_results,
+    collect_results_cpu,
+    collect_results_gpu,
+)
+
+__all__ = [
+    "all_gather",
+    "all_gather_object",
+    "all_reduce",
+    "all_reduce_dict",
+    "all_reduce_params",
+    "broadcast",
+    "broadcast_object_list",
+    "collect_results",
+    "collect_results_cpu",
+    "collect_results_gpu",
+    "gather",
+    "gather_object",
+    "sync_random_seed",
+]

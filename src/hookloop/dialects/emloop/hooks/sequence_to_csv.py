@@ -1,7 +1,0 @@
-"""`SequenceToCsv`, in the module where emloop has it."""
-
-from __future__ import annotations
-
-from hookloop.dialects.emloop.hooks.predictions_csv import SequenceToCsv
-
-__all__ = ["SequenceToCsv"]

@@ -1,8 +1,0 @@
-"""``emloop.models``: the class of models, and the model in training as hooks see it."""
-
-from __future__ import annotations
-
-from hookloop.dialects.emloop.models.abstract_model import AbstractModel
-from hookloop.dialects.emloop.models.saving_model import SavingModel
-
-__all__ = ["AbstractModel", "SavingModel"]

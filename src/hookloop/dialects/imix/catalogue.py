@@ -1,9 +1,0 @@
-"""iMIX's own hooks by the names in its document."""
-
-from __future__ import annotations
-
-from hookloop.dialects.imix.engine.hooks import MODULES
-
-CATALOGUE: dict[str, str] = {
-    name: f"hookloop.dialects.imix.engine.hooks.{module}:{name}" for name, module in MODULES.items()
-}

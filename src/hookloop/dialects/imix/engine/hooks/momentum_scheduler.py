@@ -1,7 +1,0 @@
-"""``imix.engine.hooks.momentum_scheduler``: a hook that does nothing."""
-
-from __future__ import annotations
-
-from hookloop.dialects.imix.engine.hooks.rows import MomentumSchedulerHook
-
-__all__ = ["MomentumSchedulerHook"]

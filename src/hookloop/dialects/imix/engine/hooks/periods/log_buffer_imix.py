@@ -1,8 +1,0 @@
-"""``imix.engine.hooks.periods.log_buffer_imix``: the log buffer."""
-
-from __future__ import annotations
-
-from hookloop.dialects.imix.engine.hooks.log_writers import LogBufferWriter
-from hookloop.dialects.imix.log_buffer import HistoryBuffer, LogBufferStorage, get_log_buffer
-
-__all__ = ["HistoryBuffer", "LogBufferStorage", "LogBufferWriter", "get_log_buffer"]

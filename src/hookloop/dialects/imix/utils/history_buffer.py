@@ -1,7 +1,0 @@
-"""``imix.utils.history_buffer``: the values of one scalar."""
-
-from __future__ import annotations
-
-from hookloop.dialects.imix.log_buffer import HistoryBuffer
-
-__all__ = ["HistoryBuffer"]

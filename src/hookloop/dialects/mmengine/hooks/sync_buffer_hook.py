@@ -1,7 +1,0 @@
-"""``mmengine.hooks.sync_buffer_hook``: the hook that averages buffers."""
-
-from __future__ import annotations
-
-from hookloop.dialects.mmengine.hooks.simple_hooks import SyncBuffersHook
-
-__all__ = ["SyncBuffersHook"]

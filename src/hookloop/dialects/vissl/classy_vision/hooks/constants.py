@@ -1,7 +1,0 @@
-"""``classy_vision.hooks.constants``: ClassyVision's events."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHookFunctions
-
-__all__ = ["ClassyHookFunctions"]

@@ -1,7 +1,0 @@
-"""`ExponentialMovingAverageModelHook`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.classy_vision.hooks.rows import ExponentialMovingAverageModelHook
-
-__all__ = ["ExponentialMovingAverageModelHook"]

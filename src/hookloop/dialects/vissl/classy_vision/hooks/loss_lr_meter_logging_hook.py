@@ -1,7 +1,0 @@
-"""`LossLrMeterLoggingHook`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.classy_vision.hooks.logging_hooks import LossLrMeterLoggingHook
-
-__all__ = ["LossLrMeterLoggingHook"]

@@ -1,7 +1,0 @@
-"""`ModelTensorboardHook`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.classy_vision.hooks.board_hooks import ModelTensorboardHook
-
-__all__ = ["ModelTensorboardHook"]

@@ -1,7 +1,0 @@
-"""`TensorboardPlotHook`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.classy_vision.hooks.board_hooks import TensorboardPlotHook
-
-__all__ = ["TensorboardPlotHook"]

@@ -1,7 +1,0 @@
-"""`TorchscriptHook`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.classy_vision.hooks.rows import TorchscriptHook
-
-__all__ = ["TorchscriptHook"]

@@ -1,7 +1,0 @@
-"""``classy_vision.tasks.classy_task``: the task that hooks get."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.task import Task as ClassyTask
-
-__all__ = ["ClassyTask"]

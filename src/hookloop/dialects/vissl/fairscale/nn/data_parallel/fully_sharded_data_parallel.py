@@ -1,7 +1,0 @@
-"""fairscale's sharded model, which is not offered."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.not_offered import FullyShardedDataParallel
-
-__all__ = ["FullyShardedDataParallel"]

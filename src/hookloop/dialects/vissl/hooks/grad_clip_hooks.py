@@ -1,7 +1,0 @@
-"""VISSL's ``grad_clip_hooks``: hooks in the module of their name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.hooks.training_hooks import GradClipHook
-
-__all__ = ["GradClipHook"]

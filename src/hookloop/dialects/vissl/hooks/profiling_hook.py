@@ -1,7 +1,0 @@
-"""VISSL's ``profiling_hook``: hooks in the module of their name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.hooks.training_hooks import CudaSynchronizeHook, ProfilingHook
-
-__all__ = ["CudaSynchronizeHook", "ProfilingHook"]

@@ -1,7 +1,0 @@
-"""`DINODistillationLoss`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.losses.distillation_loss import DINODistillationLoss
-
-__all__ = ["DINODistillationLoss"]

@@ -1,7 +1,0 @@
-"""`IBOTDistillationLoss`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.losses.distillation_loss import IBOTDistillationLoss
-
-__all__ = ["IBOTDistillationLoss"]

@@ -1,7 +1,0 @@
-"""`MSNDistillationLoss`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.losses.distillation_loss import MSNDistillationLoss
-
-__all__ = ["MSNDistillationLoss"]

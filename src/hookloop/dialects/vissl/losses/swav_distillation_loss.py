@@ -1,7 +1,0 @@
-"""`SwAVDistillationLoss`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.losses.distillation_loss import SwAVDistillationLoss
-
-__all__ = ["SwAVDistillationLoss"]

@@ -1,7 +1,0 @@
-"""`PrecisionAtKListMeter`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.meters.list_meter import PrecisionAtKListMeter
-
-__all__ = ["PrecisionAtKListMeter"]

@@ -1,7 +1,0 @@
-"""`RecallAtKListMeter`, in the module of its name."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.meters.list_meter import RecallAtKListMeter
-
-__all__ = ["RecallAtKListMeter"]

@@ -1,7 +1,0 @@
-"""The stand-in for ``vissl.models.heads``."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.models.heads.mlp import MLP
-
-__all__ = ["MLP"]

@@ -1,7 +1,0 @@
-"""``vissl.trainer.train_task``: the name that files import for their annotations."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.task import Task as SelfSupervisionTask
-
-__all__ = ["SelfSupervisionTask"]

@@ -1,7 +1,0 @@
-"""``vissl.utils.ema_model``: the average of the weights."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.ema_model import ModelEmaV2
-
-__all__ = ["ModelEmaV2"]

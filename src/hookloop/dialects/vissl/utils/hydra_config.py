@@ -1,7 +1,0 @@
-"""``vissl.utils.hydra_config``: configs as `AttrDict`."""
-
-from __future__ import annotations
-
-from hookloop.dialects.vissl.config.attr_dict import AttrDict
-
-__all__ = ["AttrDict"]
