@@ -34,7 +34,7 @@ def run(*command, cwd=ROOT, **variables):
 def built(tmp_path_factory):
     """The directory with a wheel and a sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "hatchling", "build", "-d", folder)
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, PATH=os.devnull)  # Without Node.
     return folder
 
 
@@ -122,8 +122,6 @@ def test_the_version_is_the_same_everywhere():
     released = re.search(r"^## (\d[\d.]*)$", changes, re.MULTILINE)
     assert released is not None and changes.index("## Unreleased") < released.start()
     assert VERSION.split(".") >= released[1].split(".")  # What it will have is not released yet.
-    for project in ROOT.glob("packages/hookloop-board/pyproject.toml"):
-        assert f'\nversion = "{VERSION}"\n' in project.read_text(encoding="utf-8")
 
 
 def test_public_ci_runs_the_same_command():

@@ -64,6 +64,14 @@ def test_its_options_are_those_that_the_docs_name():
         assert {word for word in line.split() if word.startswith("--")} <= options
 
 
+def test_neither_the_command_nor_the_server_imports_torch():
+    code = (
+        "import sys, hookloop_board.command, hookloop_board.serve, hookloop_board.export;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def start(tmp_path, page, *arguments, **environment):
     """The command as a process of its own, and the address that it tells."""
     code = (

@@ -58,6 +58,16 @@ def test_an_older_run_has_its_totals_in_its_config(tmp_path):
     assert (row["total_iters"], row["total_epochs"]) == (None, 7)
 
 
+def test_a_summary_that_is_newer_than_the_last_lines_is_shown(tmp_path):
+    for name, last, expected in (("killed", 90, 0.001), ("whole", 100, 0.01)):
+        write_run(
+            tmp_path / name,
+            [record(i, **{"train/loss": 1 / i}) for i in range(10, last + 1, 10)],
+            {"iter": 100, "metrics": {"train/loss": 0.001}},
+        )
+        assert run_view(*entry_of(tmp_path / name))["metrics"]["train/loss"] == expected
+
+
 def test_the_overview_has_speed_memory_warnings_and_series(tmp_path):
     values = {"train/iter_time": 0.1, "train/data_time": 0.01, "train/memory/rss": 300.0}
     path = write_run(tmp_path / "a", [record(1, **values, **{"train/samples_per_second": 80.0})])

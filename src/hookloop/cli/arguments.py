@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -65,61 +66,44 @@ def checkpoint_option(default: str) -> Callable[[Verb], Verb]:
 
 def aliases(function: Verb) -> Verb:
     """Add the option ``--alias``: foreign packages to be imported from our dialects."""
-    return click.option(
-        "--alias",
-        "packages",
-        multiple=True,
-        metavar="DIALECT",
-        expose_value=False,
-        callback=_install_aliases,
-        help="Let files import packages that are not installed: this dialect stands in for them.",
+    return _dialect_option(
+        "alias",
+        "Let files import packages that are not installed: this dialect stands in for them.",
     )(function)
-
-
-def _install_aliases(
-    context: click.Context, parameter: click.Parameter, names: tuple[str, ...]
-) -> None:
-    if not names:
-        return
-    # Imported here, so that --help does not wait for torch.
-    from hookloop import dialects
-    from hookloop.errors import HookError
-
-    try:
-        alias = dialects.alias(*names)
-    except HookError as error:
-        raise click.BadParameter(str(error), context, parameter) from error
-    # Aliases change the imports of the whole process, which may go on after this command.
-    context.call_on_close(alias.undo)
-    context.meta[ALIASES] = names
 
 
 def grafts(function: Verb) -> Verb:
     """Add the option ``--graft``: installed packages under which our engine is put."""
-    return click.option(
-        "--graft",
-        "grafted",
-        multiple=True,
-        metavar="DIALECT",
-        expose_value=False,
-        callback=_install_grafts,
-        help="Put hookloop's engine under this dialect's package, which must be installed.",
+    return _dialect_option(
+        "graft", "Put hookloop's engine under this dialect's package, which must be installed."
     )(function)
 
 
-def _install_grafts(
-    context: click.Context, parameter: click.Parameter, names: tuple[str, ...]
-) -> None:
-    if not names:
-        return
-    from hookloop import dialects
-    from hookloop.errors import HookError
+def _dialect_option(kind: Literal["alias", "graft"], text: str) -> Callable[[Verb], Verb]:
+    def install(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
+        if not names:
+            return
+        # Imported here, so that --help does not wait for torch.
+        from hookloop import dialects
+        from hookloop.errors import HookError
 
-    try:
-        graft = dialects.graft(*names)
-    except HookError as error:
-        raise click.BadParameter(str(error), context, parameter) from error
-    context.call_on_close(graft.undo)
+        try:
+            change = dialects.alias(*names) if kind == "alias" else dialects.graft(*names)
+        except HookError as error:
+            raise click.BadParameter(str(error), context, parameter) from error
+        # It changes the imports of the whole process, which may go on after this command.
+        context.call_on_close(change.undo)
+        if kind == "alias":
+            context.meta[ALIASES] = names
+
+    return click.option(
+        f"--{kind}",
+        multiple=True,
+        metavar="DIALECT",
+        expose_value=False,
+        callback=install,
+        help=text,
+    )
 
 
 def run_directory_of(config: Path) -> Path | None:

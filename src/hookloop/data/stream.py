@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.mixing.zipped import Zipped
 from hookloop.data.position.indices import PassStart
-from hookloop.data.position.measures import (
-    batches_after,
-    has_another_size,
-    length_of,
-    list_changes,
-    samples_of_batches,
-    sizes_of,
-)
+from hookloop.data.position.measures import batches_after, length_of
+from hookloop.data.position.open_pass import Groups, OpenPass, Size
 from hookloop.data.position.order import Order, SharedGenerators
 from hookloop.data.position.position import Position
-from hookloop.data.random.find import DEPTH, find_generators
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.current import CurrentData
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.reading.first_batches import first_batches
-from hookloop.data.reading.samplers import State, Stateful
+from hookloop.data.reading.samplers import Stateful
 from hookloop.errors import CheckpointError, caused_by
-from hookloop.objects.attributes import restore_state, to_state
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from hookloop.data.ranks.cut import Cut
     from hookloop.data.ranks.place import Share
     from hookloop.every import Counters
 
 Batches = Iterable[object]
-Size = int | Callable[[], int]
-"""How many microbatches a group has; a function where it changes."""
-Groups = Iterator[list[object]]
 NoteLength = Callable[[int | None], None]
 
 _log = logging.getLogger("hookloop")
@@ -84,6 +69,7 @@ class Stream:
         self._seed_samples = seed_samples
         self._sets_epoch = False
         self._is_continuous = False  # Whether passes continue from one epoch to the next.
+        self._restarts_workers = False  # Whether a hook asked for that.
         self._goes_over = False  # Whether the groups that are read go over to other data.
         self._shares: list[Share] = []
         self._side_passes: list[Stream] = []
@@ -135,7 +121,7 @@ class Stream:
         if not self.at.samples_before:
             total = self.num_batches
             return None if total is None else max(0, total - self.at.batches)
-        return batches_after(self.current.data, self._samples_read() or 0, self.limit)
+        return batches_after(self.current.data, self.current.samples_read(self.at) or 0, self.limit)
 
     @property
     def is_one_pass(self) -> bool:
@@ -182,17 +168,7 @@ class Stream:
 
     def set_epoch(self, epoch: int) -> None:
         """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
-        batch_sampler = getattr(self.current.data, "batch_sampler", None)
-        for holder in (
-            self.current.data,
-            getattr(self.current.data, "sampler", None),
-            batch_sampler,
-            getattr(batch_sampler, "sampler", None),
-        ):
-            setter = getattr(holder, "set_epoch", None)
-            if callable(setter):
-                setter(epoch)
-                return
+        self.current.set_epoch(epoch)
 
     def set_epoch_per_pass(self) -> None:
         """Let each pass call ``set_epoch`` with its number: its passes are not the run's epochs."""
@@ -224,8 +200,7 @@ class Stream:
 
         They have copies of the data set, so what is changed in it later reaches only new ones.
         """
-        if self.current.reader.changes is not None:
-            self.current.reader.changes.restart_workers()
+        self._restarts_workers = True
 
     def replace(self, data: Batches, *, now: bool = False) -> None:
         """Read other data from the next pass on, or at once in a training without epochs.
@@ -327,21 +302,13 @@ class Stream:
         """
         if self.is_one_pass:
             return lambda: None
-        current, at = self.current, self.at
-        state, samplers, passes = self.reading_state(), current.reader.samplers.whole(), at.passes
-        generators = {id(one): one for _, one in find_generators(current.data, DEPTH + 1)}
-        drawn = [(one, to_state(one)) for one in generators.values()]
-        inner = current.data.bookmark() if isinstance(current.data, Zipped) else None
+        state, passes, put_back_data = self.reading_state(), self.at.passes, self.current.bookmark()
 
         def put_back() -> None:
             if not passes:  # Persistent workers draw their seed when they are started.
                 self.close()
-            if inner is not None:
-                inner()
             self.load_reading_state(state)
-            current.reader.samplers.restore(samplers)
-            for generator, before in drawn:
-                restore_state(generator, before)
+            put_back_data()
 
         return put_back
 
@@ -363,38 +330,46 @@ class Stream:
         # The states of GPUs are those of one rank.
         at.began = began = GeneratorStates.now(generators, gpus=self.order.shared is None)
         if self._sets_epoch:
-            self.set_epoch(at.passes)
+            self.current.set_epoch(at.passes)
         if at.passes:
             self.current.monitor.warn_if_reordered()
         at.passes += 1
         if self._note_pass is not None:
             self._note_pass()
-        rewind = partial(began.restore, generators)
-        return self._read_from(PassStart(0, 0, began.key(at.passes), at.passes, rewind))
+        return self._read_from(began, generators)
 
     def _continue(self) -> Iterator[object]:
         """Continue in the middle of a pass, in the order that the pass had."""
         at, generators = self.at, self.current.reader.generators()
         now = GeneratorStates.now(generators)
         if self._sets_epoch:
-            self.set_epoch(at.passes - 1)
+            self.current.set_epoch(at.passes - 1)
         # The order is drawn again from the generators as they were when the pass began. Then they
         # continue from the checkpoint, so that the model draws what it would have drawn.
         began = at.began or now
         began.restore(generators)
-        rewind, key = partial(began.restore, generators), began.key(at.passes)
-        start = PassStart(at.batches, at.samples_before, key, at.passes, rewind)
-        batches = self._read_from(start)
+        batches = self._read_from(began, generators)
         now.restore(generators)
         return batches
 
-    def _read_from(self, start: PassStart) -> Iterator[object]:
-        """Start a pass that ends at the limit, if there is one."""
-        reader = self.current.reader
-        if self.limit is None:
-            return reader.begin(start)
-        left = self.batches_left or 0  # Known, because there is a limit.
-        return islice(reader.begin(replace(start, most=left)), left)
+    def _read_from(
+        self, began: GeneratorStates, generators: Sequence[torch.Generator]
+    ) -> Iterator[object]:
+        """Start a pass where it stands; it ends at the limit, if there is one."""
+        at = self.at
+        left = None if self.limit is None else self.batches_left or 0  # Known where it is limited.
+        start = PassStart(
+            skip=at.batches,
+            samples=at.samples_before,
+            key=began.key(at.passes),
+            passes=at.passes,
+            rewind=partial(began.restore, generators),
+            most=left,
+            restarts_workers=self._restarts_workers,
+        )
+        self._restarts_workers = False
+        batches = self.current.reader.begin(start)
+        return batches if left is None else islice(batches, left)
 
     def finish(self) -> None:
         """Leave the current pass: the next one starts at the first batch."""
@@ -451,15 +426,15 @@ class Stream:
     def order_state(self) -> dict[str, object]:
         """Return all that orders are drawn from, so that the other ranks can draw the same."""
         order = self.order.now or GeneratorStates.now(gpus=False)
-        generators = [generator.get_state() for generator in self.generators()]
-        samplers = self.current.reader.samplers.whole()
-        return {"order": order.state, "generators": generators, "samplers": samplers}
+        return {
+            "order": order.state,
+            **self.current.reader.state(self.at.batches, "generators", "samplers"),
+        }
 
     def load_order_state(self, state: Mapping[str, object]) -> None:
         """Take over what `order_state` returned on another rank."""
         self.order.load_state_dict(state)
-        self._load_generators(state)
-        self.current.reader.samplers.restore(cast("State", state["samplers"]))
+        self.current.reader.load(state)
 
     # --- its state --------------------------------------------------------------------------------
 
@@ -473,8 +448,8 @@ class Stream:
             **current.state_dict(),
             **self.reading_state(),
             **at.state_dict(),
-            **current.reader.state(at.batches),
-            "samples": self._samples_read(),
+            **current.reader.state(at.batches, "loader"),
+            "samples": current.samples_read(at),
             "measures": current.measures(self.limit),
             "orders": current.monitor.state_dict(),
         }
@@ -493,53 +468,36 @@ class Stream:
         self.load_reading_state(state)
         self.open_pass.groups = None
         at.load_state_dict(state)
-        before = cast("Mapping[str, object]", state.get("measures") or {})
-        measures = current.measures(self.limit)
-        samples = cast("int | None", state.get("samples", samples_of_batches(state, before)))
-        is_recounted = current.reader.counts_samples and has_another_size(before, measures)
-        if is_recounted and samples is not None and at.batches:
-            at.batches, at.samples_before = 0, samples
-        self._warn_of_changes(list_changes(before, measures))
-        orders = cast("Mapping[str, list[object]]", state.get("orders") or {})
-        current.monitor.warn_of_changes(orders)
-        current.reader.load(state)
+        current.compare(state, at, self.limit)
+        # The other parts are there already; the workers have taken theirs.
+        current.reader.load({key: state[key] for key in ("loader", "stream") if key in state})
 
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, except for the process's generators."""
-        generators = [generator.get_state() for generator in self.generators()]
-        state = {"passes": self.at.passes, "generators": generators, **self.order.state_dict()}
-        if (workers := self.worker_states()) is not None:
-            state["workers"] = workers
-        return state
+        return {
+            "passes": self.at.passes,
+            **self.order.state_dict(),
+            **self.current.reader.state(self.at.batches, "generators", "workers"),
+        }
 
     def load_reading_state(self, state: Mapping[str, object]) -> None:
         """Take back what `reading_state` returned."""
         self.at.passes = cast("int", state["passes"])
         self._load_order(state)
-        self._load_generators(state)
+        self.current.reader.load({"generators": state["generators"]})
         workers = cast("Mapping[str, object] | None", state.get("workers"))
         goes_on = self.at.passes > 0 and getattr(self.current.data, "persistent_workers", False)
         self.load_worker_states(workers, is_needed=bool(state.get("position")) or goes_on)
 
     def worker_states(self) -> dict[str, object] | None:
         """Return the random numbers of this rank's workers, if they are kept and needed."""
-        carried = self.current.reader.carried
-        return carried.state_dict(self.at.batches) if carried is not None else None
+        state = self.current.reader.state(self.at.batches, "workers")
+        return cast("dict[str, object] | None", state.get("workers"))
 
     def load_worker_states(self, state: Mapping[str, object] | None, *, is_needed: bool) -> None:
         """Take back what `worker_states` returned; warn if they are needed and cannot be used."""
-        reader = self.current.reader
-        missing = None
-        if reader.carried is not None:
-            reader.close()  # Workers that run are somewhere else.
-            missing = reader.carried.load_state_dict(state)
-            if state is not None and reader.changes is not None:
-                reader.changes.expect_workers()
-        elif state is not None:
-            missing = (
-                "the checkpoint holds the random numbers of workers: give seed_samples='workers' "
-                "and as many workers as before"
-            )
+        self._restarts_workers = False
+        missing = self.current.reader.load({"workers": state})
         if missing is not None and (is_needed or state is not None):
             _log.warning("This resume of %s is not exact: %s.", self.name, missing)
 
@@ -547,58 +505,6 @@ class Stream:
         self.order.load_state_dict(state)
         if "order" in state and self.current.cut is None:
             self.share_among(0, 1)
-
-    def _load_generators(self, state: Mapping[str, object]) -> None:
-        saved = cast("list[Tensor]", state["generators"])
-        for generator, generator_state in zip(self.generators(), saved, strict=False):
-            generator.set_state(generator_state)
-
-    def _warn_of_changes(self, changes: Sequence[str]) -> None:
-        if not changes:
-            return
-        at = self.at
-        where = f"at batch {at.batches} of it"
-        if at.samples_before and not at.batches:
-            where = f"after {at.samples_before} samples of the pass and reads the others once"
-        what = f"{self.name} has changed: {'; '.join(changes)}. The run continues {where}"
-        _log.warning("%s, so it is not what an uninterrupted run would have read.", what)
-
-    def _samples_read(self) -> int | None:
-        """Count the samples of the current pass that were read; None if only batches count."""
-        if not self.current.reader.counts_samples:
-            return None
-        size, length = sizes_of(self.current.data)
-        return min(self.at.samples_before + self.at.batches * size, length)
-
-
-class OpenPass:
-    """The pass that is read a group at a time; it continues from one epoch to the next.
-
-    Attributes:
-        groups: What is left of it; None if the next group starts a new one.
-    """
-
-    def __init__(self) -> None:
-        self.groups: Groups | None = None
-
-    def take(
-        self, start: Callable[[Size], Groups], size: Size, *, restarts: bool = True
-    ) -> list[object]:
-        """Return the next group; an empty one at the end of a pass, unless a new one starts."""
-        # The first try may find the end of a pass; the second starts a new one.
-        for _ in range(1 + restarts):
-            self.groups = self.groups or start(size)
-            group = next(self.groups, None)
-            if group is not None:
-                return group
-            self.groups = None
-        return []
-
-    def epoch(self, start: Callable[[Size], Groups], size: Size, iterations: int | None) -> Groups:
-        """Return so many groups, from passes that follow each other, or those of one pass."""
-        if iterations is None:
-            return start(size)
-        return takewhile(bool, (self.take(start, size) for _ in range(iterations)))
 
 
 def open_streams(

@@ -105,7 +105,6 @@ def test_what_is_not_set_is_not_a_change():
     loader.timeout = 3
     assert followed.take_changes() == {"timeout": 3}
     assert followed.take_changes() == {}
-    assert not followed.wants_new_workers
 
 
 class Switch(Hook):

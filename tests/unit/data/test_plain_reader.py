@@ -32,6 +32,6 @@ def test_a_stateful_loader_finds_its_position_itself():
     batches = reader.begin(PassStart())
     assert [next(batches), next(batches)] == [1, 2]
     again = StatefulReader(Stateful())
-    again.load(reader.state(2))
+    again.load(reader.state(2, "loader"))
     assert list(again.begin(PassStart(skip=2))) == [3, 4]
     assert not again.close()

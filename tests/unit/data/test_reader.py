@@ -12,7 +12,9 @@ from torch.utils.data import (
 from hookloop.data.position.indices import PassStart
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.ranks.place import Share
-from hookloop.data.reading.loader import LoaderReader, PlainReader, StatefulReader, make_reader
+from hookloop.data.reading.current import make_reader
+from hookloop.data.reading.loader import LoaderReader
+from hookloop.data.reading.plain import PlainReader, StatefulReader
 
 
 class Indices(Dataset):

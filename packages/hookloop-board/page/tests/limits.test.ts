@@ -19,6 +19,11 @@ describe("limits leave out", () => {
     const limits = robustLimits([curve([1e9, 3e12, 1e15]), curve([0.9, 0.5, 0.4]), curve([0.8, 0.7, 0.6])], view());
     expect(limits).toEqual([0.4, 0.9]);
   });
+  test("a run that had diverged before its first value was written, and came down part of the way", () => {
+    const curves = [curve([7e15, 4e4, 1600, 1575]), curve([0.9, 0.5, 0.4]), curve([1.8e16, 1254, ...series(10, (index) => 1300 + 50 * index)])];
+    expect(robustLimits(curves, view())).toEqual([0.4, 0.9]);
+    expect(outside(curves, [0.4, 0.9], view()).map((one) => one.above)).toEqual([4, 12]);
+  });
   test("most of the runs of a sweep, if most diverged", () => {
     const wild = [1, 2, 3, 4].map((power) => curve([2.3, 1e6 ** power, 1e7 ** power]));
     expect(robustLimits([curve([2.3, 1, 0.5]), ...wild], view())).toEqual([0.5, 2.3]);
@@ -41,6 +46,7 @@ describe("limits leave alone", () => {
     ["a loss that falls", [curve(falling)], {}],
     ["a loss that falls fast", [curve(series(100, (index) => 2.3 / (1 + index)))], {}],
     ["what rises evenly", [curve(series(100, (index) => index))], { better: null }],
+    ["a slow run beside one that began with trained weights", [curve([2e-3, 1e-3, 1e-3]), curve([2.3, 1.1, 0.6])], {}],
     ["a worse run", [curve([0.01, 0.008, 0.005]), curve([1, 0.9, 0.8])], {}],
     ["a run that gets worse", [curve([0.01, 0.008, 0.005]), curve([0.05, 0.06, 0.075])], {}],
     ["runs beside one with tiny values", [curve([1e-9, 1e-9, 1e-9]), curve([0.5, 0.5, 0.52])], {}],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { goodness, makeScale, within } from "../src/sweeps/scales";
+import { goodness, makeScale, spaced, within } from "../src/sweeps/scales";
 
 test("wide positive numbers are on a logarithmic scale", () => {
   const scale = makeScale("lr", [1e-4, 1e-2, 1]);
@@ -20,6 +20,15 @@ test("ticks are the values themselves where they are few, and round numbers wher
   expect(texts([8, 4, 8])).toEqual(["4", "8"]);
   expect(texts([0.1234567, 0.2345678, 0.3456789])).toEqual(["0.15", "0.2", "0.25", "0.3"]);
   expect(texts([0.26])).toEqual(["0.26"]);
+});
+
+test("ticks whose texts would touch are left out", () => {
+  const { ticks } = makeScale("lr", [1e-4, 3e-4, 2e-3, 8e-3, 7e-2, 0.05, 0.01], true);
+  expect(spaced(ticks, 2000, 6.5)).toEqual(ticks);
+  const few = spaced(ticks, 290, 11);
+  expect(few.length).toBeGreaterThan(1);
+  expect(few.length).toBeLessThan(ticks.length);
+  few.slice(1).forEach((tick, index) => expect((tick.at - few[index]!.at) * 290).toBeGreaterThan(44));
 });
 
 test("the best is bright, whether more or less is better", () => {

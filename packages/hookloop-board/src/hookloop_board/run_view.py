@@ -173,8 +173,13 @@ def run_view(collection: Collection, entry: Entry, patience: float = math.inf) -
     file = collection.metrics(entry, monotonic() + patience)
     extra, run = entry.extra, entry.summary
     latest = file.latest()
-    # As long as the file is read, the summary is newer.
-    values = {**latest, **run.metrics} if file.is_behind else {**run.metrics, **latest}
+    series = file.describe()
+    # As long as the file is read, the summary is newer; so it is where a process was killed before
+    # it had written its last lines.
+    newest = max((int(str(one["last"])) for one in series), default=0)
+    written = extra.get("iter")
+    is_newer = file.is_behind or (isinstance(written, int) and written > newest)
+    values = {**latest, **run.metrics} if is_newer else {**run.metrics, **latest}
     done = {name: extra.get(name) for name in ("samples", "tokens") if _is_number(extra.get(name))}
     shown = dict(list(values.items())[:MOST_METRICS])
     return {
@@ -201,7 +206,7 @@ def run_view(collection: Collection, entry: Entry, patience: float = math.inf) -
         "changes": _mappings(extra.get("changes")),
         "problem": {"text": str(extra["problem"])} if extra.get("problem") else None,
         "disabled_hooks": _mappings(extra.get("disabled")),
-        "series": file.describe(),
+        "series": series,
     }
 
 

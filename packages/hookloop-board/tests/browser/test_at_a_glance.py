@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import expect
@@ -10,6 +11,7 @@ from board_runs import locked, record, write_run
 
 WAIT = 60_000
 PHONE = {"width": 390, "height": 844}
+TABLET = {"width": 768, "height": 1024}
 
 
 def losses(*values):
@@ -64,6 +66,18 @@ def test_a_run_that_diverged_does_not_flatten_the_others(serve, tab, tmp_path):
     expect(tab).to_have_url(re.compile("log=1"))
 
 
+def test_a_run_that_had_diverged_before_its_first_value_is_left_out_too(serve, tab, tmp_path):
+    write(tmp_path / "runs" / "good", 0.9, 0.5, 0.3)
+    write(tmp_path / "runs" / "bad", 7e15, 4e4, 1600)
+    tab.goto(f"{serve().origin}/#/curves")
+    loss = chart(tab, "val/loss")
+    expect(loss).to_have_attribute("data-beyond", "3", timeout=WAIT)
+    expect(loss.get_by_test_id("beyond")).to_contain_text("bad: 3 points above, up to 7e15")
+    # No frame around all that is there, although the view has the focus.
+    tab.locator("main").focus()
+    assert tab.locator("main").evaluate("(e) => getComputedStyle(e).outlineStyle") == "none"
+
+
 @pytest.mark.parametrize("offset", [1_200_000, 123_456_780])
 def test_the_axis_has_room_for_its_labels(serve, tab, tmp_path, offset):
     write(tmp_path / "runs" / "a", offset + 10, offset + 20, offset + 30)
@@ -111,11 +125,12 @@ def test_the_table_shows_results_and_how_they_came_about(serve, tab, tmp_path):
     # What is better comes first, the first time that a column is sorted.
     tab.get_by_role("button", name="val/loss", exact=True).first.click()
     expect(tab.get_by_test_id("run-row").first).to_contain_text("good")
-    tab.set_viewport_size(PHONE)
-    tab.reload()
-    expect(spark).to_have_attribute("data-points", "3", timeout=WAIT)
-    assert is_in_sight(spark, 390)
-    assert is_in_sight(cell(tab, "good", "val/loss"), 390)
+    for size in (PHONE, TABLET):
+        tab.set_viewport_size(size)
+        tab.reload()
+        expect(spark).to_have_attribute("data-points", "3", timeout=WAIT)
+        assert is_in_sight(spark, size["width"])
+        assert is_in_sight(cell(tab, "good", "val/loss"), size["width"])
 
 
 def test_columns_without_a_value_are_hidden_until_there_is_one(serve, tab, tmp_path):
@@ -182,6 +197,28 @@ def test_a_sweep_is_drawn_as_it_was_searched(serve, tab, tmp_path):
     assert int(bright[0][0]) > int(
         bright[1][0]
     )  # The best is the brightest, though it is the least.
+
+
+def test_texts_of_a_sweep_lie_on_nothing_else(serve, tab, tmp_path):
+    trials = [
+        {"number": number, "state": "complete", "value": 1 + number / 7, "params": {"lr": rate}}
+        for number, rate in enumerate((1e-4, 3e-4, 2e-3, 8e-3, 7e-2, 0.04, 0.01))
+    ]
+    write(tmp_path / "runs" / "sweep" / "trial_0000", 1.0)
+    about = {"metric": "val/loss", "mode": "min", "space": {"lr": {"is_log": True}}}
+    (tmp_path / "runs" / "sweep" / "sweep.json").write_text(json.dumps({**about, "trials": trials}))
+    tab.set_viewport_size(PHONE)
+    tab.goto(f"{serve().origin}/#/sweeps")
+    texts = tab.locator('.scatter svg text[text-anchor="middle"]:not(.axis-name)')
+    expect(texts.first).to_be_visible(timeout=WAIT)
+    boxes = sorted((one.bounding_box() for one in texts.all()), key=lambda box: box["x"])
+    assert len(boxes) > 2
+    for left, right in pairwise(boxes):
+        assert left["x"] + left["width"] < right["x"]
+    # Those of the last axis are on the side without lines, and numbers stand below each other.
+    assert tab.locator('.parallel text[text-anchor="start"]').count() > 2
+    cells = tab.locator(".sweep tbody tr").first.locator("td")
+    assert [one.get_attribute("class") for one in cells.all()][2:] == ["is-number", "is-number"]
 
 
 def test_hooks_that_cost_next_to_nothing_are_not_coloured(serve, tab, tmp_path):

@@ -14,11 +14,12 @@ import torch
 
 from hookloop.data.mixing.ways import TRAIN, Weighted, make_way
 from hookloop.data.mixing.weights import Mix, way_of
+from hookloop.data.position.open_pass import Groups, OpenPass, Size
 from hookloop.data.position.order import Order
 from hookloop.data.position.position import Position
 from hookloop.data.ranks.place import Share
 from hookloop.data.reading.exactness import SeedSamples
-from hookloop.data.stream import Batches, Groups, NoteLength, OpenPass, Size, Stream
+from hookloop.data.stream import Batches, NoteLength, Stream
 from hookloop.errors import CheckpointError, DataError, caused_by, nearest
 from hookloop.every import Counters
 

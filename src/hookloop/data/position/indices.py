@@ -45,6 +45,7 @@ class PassStart:
         passes: The number of the pass, from 1.
         rewind: Sets the generators to where they were when the pass began.
         most: How many batches to read from here on, if not all, so that workers load no others.
+        restarts_workers: Whether persistent workers end before, and others are started.
     """
 
     skip: int = 0
@@ -53,6 +54,7 @@ class PassStart:
     passes: int = 1
     rewind: Callable[[], None] = lambda: None
     most: int | None = None
+    restarts_workers: bool = False
 
 
 class SkippingIndices:

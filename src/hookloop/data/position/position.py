@@ -29,6 +29,15 @@ class Position:
         """Whether a pass is begun and not left."""
         return bool(self.batches or self.samples_before)
 
+    def recount(self, samples: int) -> None:
+        """Go to a position after so many samples of the pass: its batches have another size now."""
+        self.batches, self.samples_before = 0, samples
+
+    def __str__(self) -> str:
+        if self.samples_before and not self.batches:
+            return f"after {self.samples_before} samples of the pass and reads the others once"
+        return f"at batch {self.batches} of it"
+
     def state_dict(self) -> dict[str, object]:
         """Return where the pass is; the number of passes is a state of every stream."""
         return {

@@ -7,17 +7,37 @@ before the first batch is read, and the position goes over to that data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import cast
 
+from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from hookloop.data.position.measures import Measures, length_of, measure
+from hookloop.data.mixing.zipped import Zipped
+from hookloop.data.position.measures import (
+    Measures,
+    has_another_size,
+    length_of,
+    list_changes,
+    measure,
+    samples_of_batches,
+    sizes_of,
+)
 from hookloop.data.position.monitor import OrderMonitor
+from hookloop.data.position.position import Position
+from hookloop.data.random.find import DEPTH, find_generators
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.ranks.shards import check_shareable, take_shard
 from hookloop.data.reading.exactness import SeedSamples
-from hookloop.data.reading.loader import Reader, make_reader
+from hookloop.data.reading.loader import LoaderReader
+from hookloop.data.reading.plain import PlainReader, StatefulReader
+from hookloop.data.reading.reader import Reader
+from hookloop.data.reading.samplers import Stateful
 from hookloop.errors import DataError
+from hookloop.objects.attributes import restore_state, to_state
+
+_log = logging.getLogger("hookloop")
 
 ADVICE = (
     "The hook that did it has to do it again after a resume, for example at before_train_epoch: "
@@ -79,6 +99,56 @@ class CurrentData:
             measures["processes"] = self.cut.size
         return measures
 
+    def samples_read(self, at: Position) -> int | None:
+        """Count the samples of a pass that were read; None if only batches count."""
+        if not self.reader.counts_samples:
+            return None
+        size, length = sizes_of(self.data)
+        return min(at.samples_before + at.batches * size, length)
+
+    def compare(self, state: Mapping[str, object], at: Position, limit: int | None) -> None:
+        """Warn where the data is not what it was at a checkpoint.
+
+        Where only the size of its batches is another, the position continues in samples.
+        """
+        before = cast("Mapping[str, object]", state.get("measures") or {})
+        measures = self.measures(limit)
+        samples = cast("int | None", state.get("samples", samples_of_batches(state, before)))
+        is_recounted = self.reader.counts_samples and has_another_size(before, measures)
+        if is_recounted and samples is not None and at.batches:
+            at.recount(samples)
+        if changes := list_changes(before, measures):
+            what = f"{self.name} has changed: {'; '.join(changes)}. The run continues {at}"
+            _log.warning("%s, so it is not what an uninterrupted run would have read.", what)
+        orders = cast("Mapping[str, list[object]]", state.get("orders") or {})
+        self.monitor.warn_of_changes(orders)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
+        batch_sampler = getattr(self.data, "batch_sampler", None)
+        inner = getattr(batch_sampler, "sampler", None)
+        for holder in (self.data, getattr(self.data, "sampler", None), batch_sampler, inner):
+            setter = getattr(holder, "set_epoch", None)
+            if callable(setter):
+                setter(epoch)
+                return
+
+    def bookmark(self) -> Callable[[], None]:
+        """Return what puts samplers and generators in the data back to where they are now."""
+        samplers = self.reader.state(0, "samplers")
+        generators = {id(one): one for _, one in find_generators(self.data, DEPTH + 1)}
+        drawn = [(one, to_state(one)) for one in generators.values()]
+        inner = self.data.bookmark() if isinstance(self.data, Zipped) else None
+
+        def put_back() -> None:
+            if inner is not None:
+                inner()
+            self.reader.load(samplers)
+            for generator, before in drawn:
+                restore_state(generator, before)
+
+        return put_back
+
     # --- what takes its place ---------------------------------------------------------------------
 
     def switch(self, data: Iterable[object]) -> None:
@@ -128,6 +198,15 @@ class CurrentData:
         waits = self.next is not None or self.expects_next
         state = {"replaced": self.is_replaced, "next_replaced": waits}
         return {name: True for name, flag in state.items() if flag}
+
+
+def make_reader(data: Iterable[object], *, seed_samples: SeedSamples) -> Reader:
+    """Choose how to read some data."""
+    if isinstance(data, Stateful):
+        return StatefulReader(data)
+    if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
+        return LoaderReader(data, seed_samples=seed_samples)
+    return PlainReader(data)
 
 
 def check_batches(data: object, name: str) -> None:

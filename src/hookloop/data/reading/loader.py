@@ -14,10 +14,10 @@ of its rank. Anything else is read by every rank as a whole, and each keeps its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from typing import cast
 
 import torch
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader
 
 from hookloop.data.position.indices import PassStart, SkippingIndices
 from hookloop.data.random.per_sample import SeededInProcess, SeededSamples
@@ -25,7 +25,7 @@ from hookloop.data.random.workers import WorkerStates, why_not_carried
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.reading.exactness import SeedSamples, why_loader_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded_copy
-from hookloop.data.reading.plain import PlainReader, StatefulReader
+from hookloop.data.reading.reader import Reader
 from hookloop.data.reading.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
 from hookloop.data.reading.tensors import is_drawless, make_gather, read_tensors
 from hookloop.data.reading.workers import ShieldedInit, Workers
@@ -34,67 +34,20 @@ from hookloop.data.reading.workers import ShieldedInit, Workers
 _OF_INDICES = {"batch_sampler", "sampler", "batch_size", "num_workers", "prefetch_factor"}
 
 
-class Reader(Protocol):
-    """A way to start a pass.
-
-    Attributes:
-        inexact: Why a resumed pass may differ, or None if it does not.
-        counts_samples: Whether a pass can continue after any number of samples, so that the batch
-            size may change.
-        carried: The states of its workers, if they are kept.
-        samplers: The states of its samplers, which other ranks take over as a whole.
-    """
-
-    inexact: str | None
-    counts_samples: bool
-    carried: WorkerStates | None
-    samplers: SamplerStates
-
-    @property
-    def changes(self) -> LoaderChanges | None:
-        """What hooks change in the loader, if it is one."""
-
-    def begin(self, start: PassStart) -> Iterator[object]:
-        """Start a pass."""
-
-    def share(self, cut: Cut, *, is_shard: bool) -> None:
-        """Read one rank's part from now on; a shard is already the data of one rank."""
-
-    def generators(self) -> list[torch.Generator]:
-        """Return the generators that the order depends on, except for the process's own."""
-
-    def state(self, position: int) -> dict[str, object]:
-        """Return what the rest of a pass depends on after that many batches."""
-
-    def load(self, state: Mapping[str, object]) -> None:
-        """Restore what `state` returned."""
-
-    def close(self) -> bool:
-        """End the processes that passes have started; return whether there were any."""
-
-
-def make_reader(data: Iterable[object], *, seed_samples: SeedSamples) -> Reader:
-    """Choose how to read some data."""
-    if isinstance(data, Stateful):
-        return StatefulReader(data)
-    if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
-        return LoaderReader(data, seed_samples=seed_samples)
-    return PlainReader(data)
-
-
-class LoaderReader:
+class LoaderReader(Reader):
     """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
+
+    _changes: LoaderChanges
 
     def __init__(self, loader: DataLoader[object], *, seed_samples: SeedSamples) -> None:
         self._loader = loader
-        self.changes = LoaderChanges(loader)
+        self._changes = LoaderChanges(loader)
         self._cut: Cut | None = None
         self._seed_samples = seed_samples
-        self.carried: WorkerStates | None = None
         self._workers = Workers()
         self._loaded: Mapping[str, object] = {}
         self._make_indices()
-        self._began: State = self.samplers.now()
+        self._began: State = self._samplers.now()
         self._make_copy()
         # A batch sampler of the user's own decides by itself which samples make a batch.
         is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
@@ -103,12 +56,12 @@ class LoaderReader:
 
     def _make_indices(self) -> None:
         loader = self._loader
-        self.samplers = SamplerStates(samplers_of(loader))
+        self._samplers = SamplerStates(samplers_of(loader))
         self._has_custom_sampler = not all(map(is_of_torch, samplers_of(loader)))
         self._is_batched = loader.batch_size is not None or loader.batch_sampler is not None
         self._indices = SkippingIndices(
             _index_sampler(loader),
-            self.samplers,
+            self._samplers,
             is_batched=self._is_batched,
             seeds=self._seeds,
             has_own_stream=self._has_custom_sampler,
@@ -129,33 +82,33 @@ class LoaderReader:
         if self._seeds:
             changes["dataset"] = SeededSamples(loader.dataset)
         is_carried = self._seed_samples == "workers" and loader.num_workers > 0
-        self.carried = None
+        self._carried = None
         if is_carried and why_not_carried(loader) is None:
-            self.carried = WorkerStates(loader)
-            changes |= self.carried.changes()
+            self._carried = WorkerStates(loader)
+            changes |= self._carried.changes()
         self._copy.__dict__.update(changes)
         self._gather = make_gather(loader)
         if self._cut is not None:
             self._share_copy(self._cut)
 
-    def _follow(self) -> None:
+    def _follow(self, *, restarts_workers: bool) -> None:
         """Take over what a hook has changed in the user's loader since the last pass."""
-        changes = self.changes.take_changes()
-        is_new = changes or self.changes.wants_new_workers
+        changes = self._changes.take_changes()
+        is_new = changes or (restarts_workers and self._changes.has_workers)
         if is_new:
             self.close()
         if changes.keys() & _OF_INDICES:
             self._make_indices()
         if is_new:  # Also for new workers alone: those of torch begin with new random numbers.
-            before = self.carried
+            before = self._carried
             self._make_copy()
-            if self.carried is not None and before is not None:
-                self.carried.follow(before)
+            if self._carried is not None and before is not None:
+                self._carried.follow(before)
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass; the data before the position is not read."""
-        self._follow()
-        if self.carried is not None and (start.skip or start.samples):
+        self._follow(restarts_workers=start.restarts_workers)
+        if self._carried is not None and (start.skip or start.samples):
             self.close()  # Workers that run are ahead of the position.
         # torch draws the seed of persistent workers only in the first pass, before the sampler
         # draws the order. If a resumed run starts them in a later pass, that draw must leave no
@@ -165,9 +118,9 @@ class LoaderReader:
         state: Mapping[str, object] = {}
         if start.skip or start.samples:
             state = self._loaded or self._state_of_loader(start.skip)
-            self.samplers.restore(self._began)
+            self._samplers.restore(self._began)
         else:
-            self._began = self.samplers.now()
+            self._began = self._samplers.now()
         self._loaded = {}
         # What was drawn ahead were batches of the old size, if that has just changed.
         ahead = state if "drawn" in state and start.skip else {}
@@ -176,12 +129,12 @@ class LoaderReader:
             self._cut.shares.clear()  # Of batches that workers had loaded in advance.
         if self._gather is not None:
             batches = read_tensors(self._loader, iter(self._indices), self._gather)
-        elif self.carried is not None:
-            passed = self._workers.watch(self.carried.begin(self._copy, start))
-            batches = map(self.carried.receive, cast("Iterator[Sequence[object]]", passed))
+        elif self._carried is not None:
+            passed = self._workers.watch(self._carried.begin(self._copy, start))
+            batches = map(self._carried.receive, cast("Iterator[Sequence[object]]", passed))
         else:
             batches = self._workers.watch(iter(self._copy))
-        self.changes.note_start(self._copy)
+        self._changes.note_start(self._copy)
         self._indices.prime()
         if self._cut is not None and not self._is_batched:
             return map(self._cut.batch, batches)
@@ -205,15 +158,15 @@ class LoaderReader:
             self._indices.seeds = True
             seeded = SeededSamples if self._loader.num_workers else SeededInProcess
             changes["dataset"] = seeded(self._loader.dataset)
-        elif self.carried is not None:
-            changes |= self.carried.changes(cut.rank)
+        elif self._carried is not None:
+            changes |= self._carried.changes(cut.rank)
         elif self._loader.num_workers:
             changes["worker_init_fn"] = ShieldedInit(self._loader.worker_init_fn, cut.rank)
         self._copy.__dict__.update(changes)
         self.inexact = self._why_inexact()
 
     def _why_inexact(self) -> str | None:
-        saved = (*self.generators(), *self.samplers.generators())
+        saved = (*self.generators(), *self._samplers.generators())
         return why_loader_inexact(
             self._loader, saved, self._seed_samples, in_order=self._copy.in_order
         )
@@ -227,8 +180,7 @@ class LoaderReader:
         }
         return list(found.values())
 
-    def state(self, position: int) -> dict[str, object]:
-        """Return the state of the samplers and of the data set."""
+    def _loader_state(self, position: int) -> dict[str, object]:
         return {"loader": self._state_of_loader(position)}
 
     def _state_of_loader(self, position: int) -> dict[str, object]:
@@ -236,26 +188,25 @@ class LoaderReader:
         # The order of torch's own samplers is given by the process's generators. A generator of
         # the loader may be drawn from during the pass.
         if self._has_custom_sampler or self.generators():
-            now = self.samplers.now()
+            now = self._samplers.now()
             state = {"began": self._began, "samplers": now, **self._indices.state(position)}
         if isinstance(self._loader.dataset, Stateful):
             state["dataset"] = self._loader.dataset.state_dict()
         return state
 
-    def load(self, state: Mapping[str, object]) -> None:
-        """Restore the state of the samplers and of the data set."""
+    def _load_loader(self, state: Mapping[str, object]) -> None:
         loader = cast("Mapping[str, object]", state["loader"])
         if isinstance(self._loader.dataset, Stateful) and "dataset" in loader:
             self._loader.dataset.load_state_dict(cast("dict[str, object]", loader["dataset"]))
         if "began" in loader:
             self._loaded = loader
             self._began = cast("State", loader["began"])
-            self.samplers.restore(cast("State", loader["samplers"]))
+            self._samplers.restore(cast("State", loader["samplers"]))
 
     def close(self) -> bool:
         """End the workers, including persistent ones."""
         self._copy.__dict__["_iterator"] = None
-        self.changes.note_end()
+        self._changes.note_end()
         return self._workers.end()
 
 

@@ -26,14 +26,13 @@ class LoaderChanges:
         loader: The user's loader.
 
     Attributes:
-        wants_new_workers: Whether the next pass is to start new workers.
+        has_workers: Whether persistent workers are in use, or a resume will start them.
     """
 
     def __init__(self, loader: DataLoader[object]) -> None:
         self._loader = loader
         self._seen = self._settings()
-        self._are_in_use = False
-        self.wants_new_workers = False
+        self.has_workers = False
 
     def take_changes(self) -> dict[str, object]:
         """Return the attributes that were set since the last call."""
@@ -46,21 +45,17 @@ class LoaderChanges:
         self._seen = now
         return changes
 
-    def restart_workers(self) -> None:
-        """Ask for new workers in the next pass, where persistent ones are in use."""
-        self.wants_new_workers = self._are_in_use
-
     def note_start(self, copied: DataLoader[object]) -> None:
         """Remember whether the copy has persistent workers."""
-        self._are_in_use |= copied.__dict__["_iterator"] is not None
+        self.has_workers |= copied.__dict__["_iterator"] is not None
 
     def expect_workers(self) -> None:
         """Remember persistent workers that a resume will start."""
-        self._are_in_use = self._loader.persistent_workers
+        self.has_workers = self._loader.persistent_workers
 
     def note_end(self) -> None:
         """Remember that the workers have ended."""
-        self._are_in_use = self.wants_new_workers = False
+        self.has_workers = False
 
     def _settings(self) -> dict[str, object]:
         attributes = self._loader.__dict__

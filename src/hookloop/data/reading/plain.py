@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import cast
 
@@ -10,57 +11,54 @@ import torch
 from torch.utils.data import DataLoader
 
 from hookloop.data.position.indices import PassStart
-from hookloop.data.random.workers import WorkerStates
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.reading.exactness import why_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded, shielded_copy
 from hookloop.data.reading.none_samples import naming
+from hookloop.data.reading.reader import Reader
 from hookloop.data.reading.samplers import SamplerStates, Stateful, samplers_of
 from hookloop.data.reading.whole_batches import SharedPasses
 from hookloop.data.reading.workers import Workers
 
 
-class PlainReader:
+class PlainReader(Reader):
     """Reads any iterable; batches to skip are read and dropped."""
-
-    carried: WorkerStates | None = None
 
     def __init__(self, data: Iterable[object]) -> None:
         self._data = data
-        self.changes: LoaderChanges | None = None
         if isinstance(data, DataLoader) and not isinstance(data, Stateful):
-            self.changes = LoaderChanges(data)
+            self._changes = LoaderChanges(data)
             self._data = shielded_copy(data)
         self._workers = Workers()
         self._shared: SharedPasses | None = None
-        self.samplers = SamplerStates([])
-        self.counts_samples = False
+        self._samplers = SamplerStates([])
         self.inexact = why_inexact(data)
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass; read and drop the batches to skip."""
         if self._shared is not None:
-            return self._shared.begin(self._iterate, start)
-        batches = self._iterate()
+            return self._shared.begin(partial(self._iterate, start), start)
+        batches = self._iterate(start)
         next(islice(batches, start.skip, start.skip), None)
         return batches
 
-    def _iterate(self) -> Iterator[object]:
-        if self.changes is None:
+    def _iterate(self, start: PassStart) -> Iterator[object]:
+        if self._changes is None:
             return self._workers.watch(iter(self._data))
         copied = cast("DataLoader[object]", self._data)
-        if (changes := self.changes.take_changes()) or self.changes.wants_new_workers:
+        restarts = start.restarts_workers and self._changes.has_workers
+        if (changes := self._changes.take_changes()) or restarts:
             self.close()
             named = naming(changes, has_workers=copied.num_workers > 0)
             copied.__dict__.update(shielded(named))
         batches = self._workers.watch(iter(copied))
-        self.changes.note_start(copied)
+        self._changes.note_start(copied)
         return batches
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Keep one rank's part of each batch from now on."""
         if isinstance(self._data, DataLoader):
-            self.samplers = SamplerStates(samplers_of(self._data))
+            self._samplers = SamplerStates(samplers_of(self._data))
         # These draw nothing while they are read.
         is_plain = type(self._data) in (list, tuple)
         self._shared = SharedPasses(cut, is_shard=is_shard, has_stream=not is_plain)
@@ -78,18 +76,17 @@ class PlainReader:
         generator = getattr(self._data, "generator", None)
         return [generator] if isinstance(generator, torch.Generator) else []
 
-    def state(self, position: int) -> dict[str, object]:
-        """Return an empty state: the batches before the position are read again."""
-        return {"loader": {}}
+    def _loader_state(self, position: int) -> dict[str, object]:
+        return {"loader": {}}  # The batches before the position are read again.
 
-    def load(self, state: Mapping[str, object]) -> None:
-        """Do nothing: the state is empty."""
+    def _load_loader(self, state: Mapping[str, object]) -> None:
+        pass
 
     def close(self) -> bool:
         """End the workers, including persistent ones."""
-        if self.changes is not None:
+        if self._changes is not None:
             self._data.__dict__["_iterator"] = None
-            self.changes.note_end()
+            self._changes.note_end()
         return self._workers.end()
 
 
@@ -112,14 +109,14 @@ class StatefulReader(PlainReader):
             return self._shared.begin(lambda: iter(self._data), start, skips=False)
         return iter(self._data)
 
-    def state(self, position: int) -> dict[str, object]:
-        """Return the loader's own state, and the random stream from which the rest is read."""
+    def _loader_state(self, position: int) -> dict[str, object]:
+        # And the random stream from which the rest is read.
         stream = self._shared.state_dict() if self._shared is not None and position else None
         state: dict[str, object] = {"loader": self._loader.state_dict()}
         return state if stream is None else {**state, "stream": stream}
 
-    def load(self, state: Mapping[str, object]) -> None:
-        """Restore the loader's own state; the random stream continues in the next pass."""
+    def _load_loader(self, state: Mapping[str, object]) -> None:
+        # The random stream continues in the next pass.
         if loader := cast("dict[str, object]", state["loader"]):
             self._loader.load_state_dict(dict(loader))
         if self._shared is not None and (stream := state.get("stream")):

@@ -10,6 +10,8 @@ const AWAY = 10;
 const WORTH = 2;
 /** How far away a whole run must begin to be left out, and only if it looks diverged. */
 const FAR = 100;
+/** How far a run comes down that had diverged before its first value was written. */
+const WILD = 1e6;
 /** Below this many points none of a curve's own is wild. */
 const FEW = 8;
 const MOST_SORTED = 300;
@@ -132,7 +134,7 @@ function withoutDiverged(parts: Part[], view: View): Part[] {
 
 function isDiverged(part: Part, high: number, scale: number, view: View): boolean {
   // Of a metric of which nothing is known, it may be the best of all.
-  const isWorse = part.isOdd || (part.rises && view.better !== null);
+  const isWorse = part.isOdd || ((part.rises || part.most - part.least > WILD * scale) && view.better !== null);
   const [hasLeft, isFar] = [part.least - high <= AWAY * scale, part.least - high > FAR * scale];
   return isWorse && (hasLeft || (isFar && (part.isOdd || part.most - part.least > AWAY * scale)));
 }

@@ -93,7 +93,7 @@ function speedBox(run: RunDetails): HTMLElement {
     "Speed and memory",
     facts([
       ["time per iteration", shortTime(iter)],
-      ["iterations per second", Number.isFinite(1 / numeric(iter)) ? number(1 / numeric(iter), 3) : "–"],
+      ["iterations/s", Number.isFinite(1 / numeric(iter)) ? number(1 / numeric(iter), 3) : "–"],
       ["waiting for data", Number.isFinite(wait) ? `${shortTime(data)}, ${percent(wait)} of the iteration` : shortTime(data)],
       ...Object.entries(more).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), /(^|_)time(_|$)|seconds$/.test(name) ? shortTime(value) : number(value)]),
       ...Object.entries(run.memory).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), memoryText(name, value)]),

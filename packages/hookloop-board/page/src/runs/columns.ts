@@ -67,7 +67,7 @@ function progressText(run: Run): string {
   const share = progressOf(run);
   if (share === undefined) return run.iters === null ? "–" : `${number(run.iters)} iterations`;
   const done = `${Math.floor(share * 100)} %`;
-  return run.status === "running" && run.remaining !== null ? `${done}, ${duration(run.remaining)} to go` : done;
+  return run.status === "running" && run.remaining !== null ? `${done}, ${duration(run.remaining)} left` : done;
 }
 
 /** Return every column that the runs could have. */

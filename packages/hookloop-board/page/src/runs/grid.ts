@@ -212,7 +212,7 @@ function classOf(column: Column): string {
 }
 
 function widthOf(column: Column, runs: Run[]): number {
-  const own = { name: 90, status: 118, progress: runs.some((run) => run.status === "running") ? 270 : 140, curve: 128, result: 100, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
+  const own = { name: 90, status: 118, progress: runs.some((run) => run.status === "running") ? 226 : 140, curve: 128, result: 100, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
   let longest = Math.min(column.label.length, 22) + 2;
   for (const run of runs) longest = Math.max(longest, Math.min(column.text(run).length, 34));
   return column.kind === "progress" || column.kind === "status" || column.kind === "curve" ? own : Math.max(own, Math.round(longest * (column.kind === "name" ? 8.8 : 7.6)) + 22);

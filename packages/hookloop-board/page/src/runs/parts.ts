@@ -30,7 +30,7 @@ export function progressBar(run: Run): HTMLElement {
   }
   const percent = Math.floor(share * 100);
   const fill = style(h("span", { class: "fill" }), { width: `${percent}%` });
-  const togo = run.status === "running" && run.remaining !== null ? `${duration(run.remaining)} to go` : "";
+  const togo = run.status === "running" && run.remaining !== null ? `${duration(run.remaining)} left` : "";
   return h(
     "span",
     { class: "progress", "data-status": run.status },

@@ -28,7 +28,8 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   let shown: Run[] = [];
   let ranks = new Map<string, Map<string, Standing>>();
   const sparks = new Sparks(() => store.judged);
-  const phone = window.matchMedia("(max-width: 600px)");
+  // Where not all fits, results come before state and progress.
+  const narrow = window.matchMedia("(max-width: 1000px)");
 
   const soon = later(60, show);
   const filter = h("input", {
@@ -73,7 +74,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   const element = h("section", { class: "view tall", "aria-label": "Runs" }, h("h1", { class: "unseen" }, "Runs"), bar, place);
   const leave = [store.changed.add(show), selectionChanged.add(show)];
   document.addEventListener("keydown", slash);
-  phone.addEventListener("change", show);
+  narrow.addEventListener("change", show);
   show();
   return {
     element,
@@ -81,7 +82,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
     close: () => {
       soon.cancel();
       sparks.close();
-      phone.removeEventListener("change", show);
+      narrow.removeEventListener("change", show);
       leave.forEach((call) => call());
       document.removeEventListener("keydown", slash);
     },
@@ -102,7 +103,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   }
 
   function columnIds(): string[] {
-    return chosen ?? (store.answer ? firstColumns(store.answer, phone.matches) : []);
+    return chosen ?? (store.answer ? firstColumns(store.answer, narrow.matches) : []);
   }
 
   function show(): void {
@@ -144,7 +145,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
         return h(
           "a",
           { href: runHash(run.id), tabindex: "-1", title: run.name },
-          phone.matches && h("span", { class: "pill", "data-status": run.status, title: run.status }, h("span", { class: "unseen" }, `${run.status}: `)),
+          narrow.matches && h("span", { class: "pill", "data-status": run.status, title: run.status }, h("span", { class: "unseen" }, `${run.status}: `)),
           isSelected(run.id) && swatch(run.id),
           run.name ? runName(run.name) : "(no name)",
         );

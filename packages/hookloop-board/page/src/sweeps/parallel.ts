@@ -62,7 +62,8 @@ export function parallel(options: ParallelOptions): HTMLElement {
     const band = svg("rect", { class: "limit", x: x(axis) - 8, width: 16 });
     const ends = ([1, 0] as const).map((end) => handle(scale, axis, end));
     const reach = svg("rect", { class: "reach", x: x(axis) - 14, y: TOP - 6, width: 28, height: HEIGHT + 12, onpointerdown: (event: PointerEvent) => drag(event, axis) });
-    const ticks = scale.ticks.map((tick) => svg("text", { x: x(axis) - 13, y: y(tick.at) + 4, "text-anchor": "end" }, oneLine(tick.text, 14)));
+    const isLast = axis === scales.length - 1 && axis > 0; // Beside it are no lines.
+    const ticks = scale.ticks.map((tick) => svg("text", { x: x(axis) + (isLast ? 13 : -13), y: y(tick.at) + 4, "text-anchor": isLast ? "start" : "end" }, oneLine(tick.text, 14)));
     const name = svg("text", { class: "axis-name", x: x(axis), y: 16, "text-anchor": "middle" }, oneLine(scale.name, 22) + (scale.log ? " (log)" : ""));
     name.append(svg("title", {}, scale.name));
     const element = svg("g", {}, svg("line", { class: "rule", x1: x(axis), x2: x(axis), y1: TOP, y2: TOP + HEIGHT }), band, ticks, name, reach, ends);

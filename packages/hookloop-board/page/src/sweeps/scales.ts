@@ -71,6 +71,17 @@ function nameScale(name: string, values: unknown[]): Scale {
   };
 }
 
+/** Return the ticks whose texts do not touch on a line of this length; the first is always there. */
+export function spaced(ticks: Scale["ticks"], length: number, letter: number): Scale["ticks"] {
+  const half = (tick: Scale["ticks"][number]): number => (tick.text.length * letter) / 2;
+  const kept: Scale["ticks"] = [];
+  for (const tick of [...ticks].sort((one, other) => one.at - other.at)) {
+    const before = kept.at(-1);
+    if (!before || (tick.at - before.at) * length > half(tick) + half(before) + letter) kept.push(tick);
+  }
+  return kept;
+}
+
 /** Return whether all places are within the limits of their axes; what has no place is out where there is a limit. */
 export function within(places: (number | null)[], limits: ([number, number] | null)[]): boolean {
   return limits.every((limit, index) => {

@@ -152,6 +152,6 @@ function trialTable(sweep: Sweep, trials: Trial[], best: Trial | null): HTMLElem
       trial === best ? h("strong", {}, number(trial.value)) : number(trial.value),
       ...sweep.parameters.map((name) => (name in trial.params ? cellText(trial.params[name]) : "")),
     ]),
-    [false, false, true],
+    [false, false, true, ...sweep.parameters.map((name) => trials.every((trial) => !(name in trial.params) || typeof trial.params[name] === "number"))],
   );
 }
