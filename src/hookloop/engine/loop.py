@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.state.modules import keep_buffers, keep_modes, modules_of
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.position.skipped import has_skipped_data, skip_iterations
@@ -22,7 +23,6 @@ from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.evaluation import Computes, Evaluation
 from hookloop.engine.influence import changed_since, settings_now
-from hookloop.engine.kept_modules import KeptModules
 from hookloop.engine.meetings import Meetings
 from hookloop.engine.plan import fire
 from hookloop.engine.progress import Progress
@@ -356,13 +356,13 @@ class Loop:
         What hooks do with the results stays, such as a learning rate that falls, and is recorded.
         """
         run, settings = self.run, settings_now(self.run)
-        modules = KeptModules(run.model, run.loss_function)
-        put_back = run.undeclared.keep_from_evaluation()
+        modules = modules_of(run.model, run.loss_function)
+        kept = [keep_buffers(modules), keep_modes(modules), run.undeclared.keep_from_evaluation()]
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
         with self.randomness.without_trace(run.val_data.values()):
             results = self.evaluation.validate(wanted)
-        modules.put_back()
-        put_back()
+        for put_back in kept:
+            put_back()
         for name, value in current.items():
             setattr(run, name, value)
         self._conclude_validation(wanted, results, is_planned=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -253,7 +254,8 @@ class Trainer(Guarded):
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
-        saver = CheckpointSaver(RunState(self.run), start.restore)
+        self._state = RunState(self.run)
+        saver = CheckpointSaver(self._state, start.restore)
         self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
@@ -480,7 +482,10 @@ class Trainer(Guarded):
         if self._makes is not None and not self.run.world.is_alone:
             return Makes(self._makes.later, self._makes.later)
         parallel = self._session.parallel
-        self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
+        keep = None
+        if self._loop.sizes.is_auto:
+            keep = partial(self._state.keep, "buffers", "metrics", "generators")
+        self._makes = assemble(self.run, self._updates, parallel, keep)
         return self._makes
 
     def check_hooks(self) -> None:
