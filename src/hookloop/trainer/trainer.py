@@ -15,6 +15,7 @@ from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
@@ -39,7 +40,7 @@ from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.arithmetic import Arithmetic, Deterministic, Matmul
-from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
@@ -255,7 +256,6 @@ class Trainer(Guarded):
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
         self._state = RunState(self.run)
-        saver = CheckpointSaver(self._state, start.restore)
         self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
@@ -270,10 +270,10 @@ class Trainer(Guarded):
             ),
             sizes=GroupSizes(accumulate),
             epoch_iters=epoch_iters,
-            saver=saver,
+            checkpoints=Checkpoints(RunAsOrigin(self.run, self._state, start.restore)),
         )
         self._makes: Makes | None = None
-        self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
+        self._session = Session(self.run, self._loop, start, self._state, together, arithmetic)
 
     def __repr__(self) -> str:
         run = self.run
