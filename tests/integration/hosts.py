@@ -154,7 +154,7 @@ def several(folder: Path, place: str, *prefixes: tuple[str, ...]) -> Iterator[Ho
 def namespaces(folder: Path) -> Iterator[Hosts]:
     """Yield two hosts that are network namespaces with a link between them.
 
-    Each has a name that leads to 127.0.1.1, as Debian sets it up, and none in DNS.
+    Each has a name that leads to 127.0.1.1 on itself, as Debian sets it up, and none in DNS.
     """
     if os.geteuid() or shutil.which("ip") is None:
         pytest.skip("network namespaces need root, and ip of iproute2")
@@ -171,8 +171,10 @@ def namespaces(folder: Path) -> Iterator[Hosts]:
             _ip("-n", name, "addr", "add", f"10.199.77.{host + 1}/24", "dev", link)
             _ip("-n", name, "link", "set", "lo", "up")
             _ip("-n", name, "link", "set", link, "up")
+            _ip("-n", name, "addr", "add", f"fd77::{host + 1}/64", "dev", link, "nodad")
             etc[host].mkdir(parents=True)
-            (etc[host] / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 host{host}\n")
+            others = "10.199.77.1 host0\n" if host else ""
+            (etc[host] / "hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 host{host}\n{others}")
             own_name = ("unshare", "--uts", "sh", "-c", f'hostname host{host}; exec "$0" "$@"')
             prefixes.append(("ip", "netns", "exec", name, *own_name))
         with several(folder, "10.199.77.1:29500", *prefixes) as hosts:

@@ -105,8 +105,10 @@ def test_a_host_that_answers_nothing_ends_the_other(hosts, silent):
         both[silent].send(signal.SIGKILL)
 
 
-def test_hosts_with_a_network_train_as_one_host_does(linked):
+@pytest.mark.parametrize("host", ["host0", pytest.param("[fd77::1]", marks=pytest.mark.long)])
+def test_hosts_with_a_network_train_as_one_host_does(linked, host):
     """By a name that leads to 127.0.1.1 on its own host, which nobody else can reach."""
+    linked.place = linked.place.replace("10.199.77.1", host)
     both = [linked.train(host, ranks=2) for host in (0, 1)]
     linked.alone(ranks=4)
     assert [one.end() for one in both] == [0, 0], "\n".join(one.text for one in both)

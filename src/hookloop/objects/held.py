@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections import UserDict, UserList
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -59,10 +59,17 @@ class Held(NamedTuple):
     put: Put | None
 
 
-def held_by(holder: object) -> Iterator[Held]:  # noqa: C901, PLR0912 - one for each kind
-    """Yield what an object holds; see `held_by_class` for what its class does."""
+def held_by(  # noqa: C901, PLR0912 - one for each kind
+    holder: object, known: Container[int] = ()
+) -> Iterator[Held]:
+    """Yield what an object holds; see `held_by_class` for what its class does.
+
+    Args:
+        holder: The object.
+        known: Numbers, as `id` returns them, of tensors of modules that are left out.
+    """
     if isinstance(holder, nn.Module):
-        yield from _held_by_module(holder)
+        yield from _held_by_module(holder, known)
     elif isinstance(holder, Optimizer):
         yield from _held_by_optimizer(holder)
     elif isinstance(holder, LRScheduler):
@@ -111,18 +118,23 @@ def _is_users(module: str | None) -> bool:
     return root not in LIBRARIES and root not in DISPLAYS
 
 
-def _held_by_module(module: nn.Module) -> Iterator[Held]:
+def _held_by_module(module: nn.Module, known: Container[int]) -> Iterator[Held]:
     for name, tensor in (*module._parameters.items(), *module._buffers.items()):
-        if tensor is not None:
+        if tensor is None:
+            continue
+        if id(tensor) not in known:
             yield Held(name, tensor, partial(_set_tensor, module, name))
+        if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
             yield from _functions_at(tensor, HOOKS_OF_TENSOR, f"{name}.")
     for name, inner in module._modules.items():
         if inner is not None:
             yield Held(name, inner, None)
-    for name, value in list(vars(module).items()):
+    attributes = vars(module)
+    for name, value in list(attributes.items()):
         if name not in OF_ANY_MODULE:
-            yield Held(name, value, partial(vars(module).__setitem__, name))
-    yield from _functions_at(module, HOOKS_OF_MODULE)
+            yield Held(name, value, partial(attributes.__setitem__, name))
+    if any(map(attributes.get, HOOKS_OF_MODULE)):
+        yield from _functions_at(module, HOOKS_OF_MODULE)
 
 
 def _functions_at(holder: object, names: Iterable[str], prefix: str = "") -> Iterator[Held]:

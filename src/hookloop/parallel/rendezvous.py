@@ -321,8 +321,10 @@ def _is_name(host: str) -> bool:
 
 def _interface(address: str) -> str | None:
     """Return the name of the network interface with an address, if it can be found."""
-    if sys.platform != "linux" or is_loopback(address) or ":" in address:
+    if sys.platform != "linux" or is_loopback(address):
         return None
+    if ":" in address:
+        return _interface_of_version_6(address)
     import fcntl
 
     get_address = 0x8915  # SIOCGIFADDR
@@ -332,4 +334,13 @@ def _interface(address: str) -> str | None:
                 asked = struct.pack("256s", os.fsencode(name))
                 if socket.inet_ntoa(fcntl.ioctl(asker, get_address, asked)[20:24]) == address:
                     return name
+    return None
+
+
+def _interface_of_version_6(address: str) -> str | None:
+    packed = ipaddress.IPv6Address(address).packed.hex()
+    with suppress(OSError), open("/proc/net/if_inet6", encoding="ascii") as table:
+        for own, *_, name in map(str.split, table):
+            if own == packed:
+                return name
     return None

@@ -32,7 +32,9 @@ _ATTRIBUTES = (
     "stream",
 )  # fmt: skip
 
-UPDATES = ("model", "optimizers", "scaler", "progress", "undeclared", "generators")
+UPDATES = (
+    "model", "optimizers", "scaler", "progress", "undeclared", "gradients", "generators",
+)  # fmt: skip
 """The parts of a run that an update changes, or the reading of a sample."""
 
 ALL = (*UPDATES, "data")

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-
-from torch import Tensor
 
 from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.average_weights import AverageWeights
-from hookloop.hooks.momentum_teacher import MomentumTeacher
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.trainer.state.parts import restore_model
+from hookloop.trainer.state.parts import holding_weights, restore_model
 from hookloop.trainer.state.ranks import restore_buffers, undeclared_of_rank
+from hookloop.trainer.state.run_state import RunState
 
 if TYPE_CHECKING:
-    from hookloop.engine.hook import Hook
     from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
-
-HOLDS_WEIGHTS = (AverageWeights, MomentumTeacher)
-"""Hooks whose state is weights that an evaluation uses."""
 
 
 class OtherWeights:
@@ -45,12 +38,7 @@ class OtherWeights:
     def __init__(self, run: Run, label: str, checkpoint: Mapping[str, object]) -> None:
         self.label = label
         self._run = run
-        self._own = {name: _copy(value) for name, value in run.model.state_dict().items()}
-        hooks = [hook for hook in run.hooks if isinstance(hook, HOLDS_WEIGHTS)]
-        # Loading a state replaces what a hook holds and changes none of it, so that a copy of the
-        # references is enough.
-        self._put_back: Callable[[], None] = lambda: None
-        self._kept: list[tuple[Hook, dict[str, object]]] = [(h, dict(vars(h))) for h in hooks]
+        self._put_back = [RunState(run).keep("model", "hooks")]
         try:
             self._load(label, checkpoint)
         except BaseException:
@@ -65,10 +53,10 @@ class OtherWeights:
             restore_model(run.model, weights, label)
             restore_buffers(run, checkpoint, label)
             state = undeclared_of_rank(run, checkpoint)
-            self._put_back = run.undeclared.lend(state, label)
+            self._put_back.append(run.undeclared.lend(state, label))
         states = checkpoint.get("hooks")
         states = states if isinstance(states, Mapping) else {}
-        for hook, _ in self._kept:
+        for hook in holding_weights(run):
             empty: dict[str, object] = {"teacher": {}}
             if isinstance(hook, AverageWeights):  # Then the weights themselves are evaluated.
                 empty = {"updates": 0, "averaged": {}, "warmup": hook.warmup}
@@ -76,11 +64,8 @@ class OtherWeights:
 
     def put_back(self) -> None:
         """Give the model and the hooks what they had."""
-        self._run.model.load_state_dict(self._own)
-        self._put_back()
-        for hook, attributes in self._kept:
-            vars(hook).clear()
-            vars(hook).update(attributes)
+        for one in reversed(self._put_back):
+            one()
 
 
 @contextmanager
@@ -102,7 +87,7 @@ def find_for(run: Run, which: str | Path) -> Found:
     """Load a checkpoint of a run; the first rank decides which one that is."""
     found: Found | None = None
     if run.world.is_main:
-        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        stores = run.stores
         watched = [h.best_metrics for h in run.hooks if isinstance(h, SaveCheckpoint)]
         first = next((metrics[0] for metrics in watched if metrics), None)
         found = load_named(which, run.dir, stores, first)
@@ -131,7 +116,3 @@ def load_best(run: Run) -> OtherWeights | None:
     except CheckpointError as error:  # The training is done, and its last weights are saved.
         _log.warning("The model keeps its last weights, not the best: %s", error)
         return None
-
-
-def _copy(value: object) -> object:
-    return value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)

@@ -8,10 +8,11 @@ import platform
 from collections.abc import Mapping
 from functools import partial
 from operator import eq
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.data.position.origin import MOST_STATES, names_of_origin, states_of
+from hookloop.checkpoint.store.ancestry import path_from
+from hookloop.data.position.origin import names_of_origin, states_of
+from hookloop.data.reading.loader import LoaderReader
 from hookloop.hooks.record_environment import describe_torch
 from hookloop.runs.environment import variables
 from hookloop.runs.interventions import last_start, packed
@@ -25,6 +26,9 @@ from hookloop.version import VERSION
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream
     from hookloop.engine.run import Run
+
+LONGEST = 4500
+"""Characters of the states in a line, which has 5 kB at most."""
 
 BETWEEN_PASSES = 10
 """Iterations between two lines about passes over the same data: a shorter way is repeated."""
@@ -65,7 +69,7 @@ def _describe_start(
     progress = run.progress
     return {
         "epoch": progress.epoch,
-        "checkpoint": _relative(loaded, run.dir) if loaded is not None else None,
+        "checkpoint": path_from(run.dir, loaded) if loaded is not None else None,
         "limits": {"max_iters": progress.max_iters, "max_epochs": progress.max_epochs},
         "config": plain(run.config) or None,
         "trained_with": described or None,
@@ -75,11 +79,6 @@ def _describe_start(
         **describe_torch(run.device),
         "variables": variables(os.environ),
     }
-
-
-def _relative(checkpoint: str, run_dir: Path) -> str:
-    path = Path(checkpoint)
-    return path.relative_to(run_dir).as_posix() if path.is_relative_to(run_dir) else checkpoint
 
 
 def _differences(
@@ -124,14 +123,21 @@ class _Passes:
         began = stream.at.began
         if began is None:
             return
-        states = dict(states_of(began, names_of_origin(stream.data, stream.generators())))
+        reader = stream.current.reader
+        known = reader.draws_from if isinstance(reader, LoaderReader) else None
+        names = names_of_origin(stream.data, stream.generators(), known)
+        states = dict(states_of(began, names))
         digests = {name: hashlib.blake2b(one).digest() for name, one in states.items()}
         same = [name for name, one in digests.items() if self._written.get(name) == one]
         moved = [name for name in states if name not in same]
-        kept = {name: packed(states[name]) for name in moved[:MOST_STATES]}
+        kept: dict[str, str] = {}
+        for name in moved:
+            state = packed(states[name])
+            if sum(map(len, kept.values())) + len(state) <= LONGEST:
+                kept[name] = state
         self._written |= {name: digests[name] for name in kept}
         self._last = now
-        more = {"same": same, "left_out": moved[MOST_STATES:]}
+        more = {"same": same, "left_out": [name for name in moved if name not in kept]}
         run.interventions.add(
             "pass",
             now,

@@ -19,7 +19,7 @@ from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
 from hookloop.update.by_hook import check_maker, make_by_hook, maker_of
 from hookloop.update.first_loss import watched
-from hookloop.update.in_parts import InParts, InPartsOnRanks, check_parts
+from hookloop.update.in_parts import InParts, InPartsOnRanks, Keep, check_parts
 from hookloop.update.loss_weights import counter_of
 from hookloop.update.microbatches import is_sum
 from hookloop.update.missing_losses import MissingLosses
@@ -167,18 +167,35 @@ class Makes(NamedTuple):
     later: Sequence[Make]
 
 
-def assemble(run: Run, updates: Sequence[Update], sizes: GroupSizes, parallel: Parallel) -> Makes:
-    """Return what makes the updates of an iteration."""
-    first, later = [], []
-    for update in updates:
+def assemble(
+    run: Run, updates: Sequence[Update], parallel: Parallel, keep: Keep | None = None
+) -> Makes:
+    """Return what makes the updates of an iteration.
+
+    Until an update has had a gradient, a copy of it looks for one; its place in the list is then
+    taken by one that does not look.
+
+    Args:
+        run: The run.
+        updates: The updates.
+        parallel: How the ranks work together.
+        keep: Copies what is put back where an update is made again from smaller parts, when memory
+            runs out; None if it is not made again.
+    """
+    first: list[Make] = []
+    later: list[Make] = []
+    for number, update in enumerate(updates):
         way: Callable[[Update], Make] = make_by_hook
         if maker_of(run) is None:
-            way = _way_of(
-                run, update, parallel, in_parts=sizes.is_auto, finds_unused=len(updates) > 1
-            )
-        later.append(way(update))
-        looked_at = watched(run, update)
-        first.append(later[-1] if looked_at is None else way(looked_at))
+            way = _way_of(run, update, parallel, keep, finds_unused=len(updates) > 1)
+        looked_at, make = watched(run, update), way(update)
+        if way is make_by_hook or type(update) is not Update or run.progress.iter:
+            later.append(make)
+            first.append(make if looked_at is None else way(looked_at))
+            continue
+        done = partial(later.__setitem__, number, make)
+        later.append(way(update.checking_gradients(done)))
+        first.append(way((looked_at or update).checking_gradients(done)))
     return Makes(first, later)
 
 
@@ -198,8 +215,8 @@ def _way_of(
     run: Run,
     update: Update,
     parallel: Parallel,
+    keep: Keep | None = None,
     *,
-    in_parts: bool = False,
     finds_unused: bool = False,
 ) -> Callable[[Update], Make]:
     """Choose how an update is made, and its copies.
@@ -208,11 +225,11 @@ def _way_of(
         run: The run.
         update: The update.
         parallel: How the ranks work together.
-        in_parts: Whether it is made again from smaller parts when memory runs out.
+        keep: As for `assemble`.
         finds_unused: Whether the loss may leave out parameters, as with several updates.
     """
     if run.world.is_alone or update.averages_itself:
-        return lambda one: InParts(one).make if in_parts else one.make
+        return lambda one: one.make if keep is None else InParts(one, keep).make
     averager: Averager
     if run.shards is not None:
         averager = ShardedAverager(run.shards, run.ranks)
@@ -229,7 +246,7 @@ def _way_of(
         if type(one).make is not Update.make:  # It makes the update from what it computes.
             one.average_with(reduction.compute_averaged)
             return one.make
-        return InPartsOnRanks(reduction).make if in_parts else reduction.make
+        return reduction.make if keep is None else InPartsOnRanks(reduction, keep).make
 
     return on_ranks
 

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
-from torch import Tensor
 
 from hookloop.data.batch import size_of
 from hookloop.data.mixing.mixture import Mixture
-from hookloop.data.random.states import GeneratorStates
 from hookloop.data.ranks.place import Share
 from hookloop.data.ranks.splitting import split_batch
 from hookloop.errors import ModelError
@@ -28,6 +26,9 @@ from hookloop.update.update import Group, Update
 if TYPE_CHECKING:
     from hookloop.engine.run import Run
     from hookloop.parallel.replicated import Replica
+
+Keep = Callable[[], Callable[[], None]]
+"""Copies what an update may have to put back, and returns what does it."""
 
 _log = logging.getLogger("hookloop")
 
@@ -68,15 +69,17 @@ def _why_not_on_ranks(run: Run, is_sharded: bool) -> str | None:
     return None
 
 
-def _make_until_it_fits(run: Run, fits: Callable[[], bool], where: tuple[str, str]) -> None:
+def _make_until_it_fits(
+    run: Run, keep: Keep, fits: Callable[[], bool], where: tuple[str, str]
+) -> None:
     """Add the gradients of an iteration, in as many parts as memory demands.
 
     In how many parts microbatches are split is kept in ``run.progress.split``, for the iterations
     that follow and for a resume.
     """
-    before, parts = Moment(run), run.progress.split
+    put_back, parts = keep(), run.progress.split
     while not fits():
-        before.restore()
+        put_back()
         run.batch = run.output = run.loss = None
         if run.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -107,15 +110,17 @@ class InParts:
 
     Args:
         update: What to make.
+        keep: Copies what a forward may change besides gradients; returns what puts it back.
     """
 
-    def __init__(self, update: Update) -> None:
+    def __init__(self, update: Update, keep: Keep) -> None:
         self._update = update
+        self._keep = keep
         self._group: Group | None = None
 
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update, with as many parts as memory demands."""
-        _make_until_it_fits(run, lambda: self._fits(run, batches), ("", ""))
+        _make_until_it_fits(run, self._keep, lambda: self._fits(run, batches), ("", ""))
         group, self._group = cast("Group", self._group), None
         try:
             is_made = group.close(run)
@@ -152,10 +157,12 @@ class InPartsOnRanks:
 
     Args:
         reduction: What is made.
+        keep: As for `InParts`.
     """
 
-    def __init__(self, reduction: Reduction) -> None:
+    def __init__(self, reduction: Reduction, keep: Keep) -> None:
         self._reduction = reduction
+        self._keep = keep
         self._group: RankParts | None = None
 
     def make(self, run: Run, batches: list[object]) -> None:
@@ -163,6 +170,7 @@ class InPartsOnRanks:
         # The first rank that does not fit decides for all: the parts are the same everywhere.
         _make_until_it_fits(
             run,
+            self._keep,
             lambda: not run.ranks.largest([int(not self._fits(run, batches))])[0],
             (" on a rank", " on all"),
         )
@@ -195,33 +203,3 @@ def _split(one: Part, count: int) -> list[Part]:
         return [one]
     total = one.share.total
     return [one._replace(batch=piece, share=Share(size_of(piece), total)) for piece in pieces]
-
-
-class Moment:
-    """What a forward may change besides gradients: random numbers, buffers, recorded numbers.
-
-    Args:
-        run: The run, as it is now.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._randomness = GeneratorStates.now()
-        self._take_back_metrics = run.metrics.bookmark()  # A step, or a hook, may put some.
-        roots = [run.model]
-        if isinstance(run.loss_function, torch.nn.Module):
-            roots.append(run.loss_function)
-        self._buffers: list[tuple[torch.nn.Module, str, Tensor, Tensor]] = [
-            (module, name, buffer, buffer.detach().clone())
-            for root in roots
-            for module in root.modules()
-            for name, buffer in module.named_buffers(recurse=False)
-        ]
-
-    def restore(self) -> None:
-        """Go back to it."""
-        self._randomness.restore()
-        self._take_back_metrics()
-        with torch.no_grad():
-            for module, name, buffer, value in self._buffers:
-                # A forward may have put another tensor in its place, as well as changed it.
-                setattr(module, name, buffer.copy_(value))

@@ -1,15 +1,19 @@
 """The record of interventions: what happened to a run from outside, and what orders come from."""
 
 import errno
+import json
+import random
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.tiny import make_model
-from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, Sampler
 
 from hookloop import Hook, Resume, Trainer
 from hookloop.hooks import SaveCheckpoint
@@ -79,6 +83,34 @@ def test_the_order_of_a_pass_can_be_drawn_again_without_training(tmp_path, loade
             own.set_state(torch.frombuffer(bytearray(unpacked(state)), dtype=torch.uint8))
         drawn = [index for batch in again for index in batch.tolist()]
         assert drawn == data.read[40 * number : 40 * (number + 1)]
+
+
+def test_of_a_sampler_of_ones_own_the_generator_that_it_draws_from_is_recorded(tmp_path):
+    class Own(Sampler):
+        def __iter__(self):
+            order = random.sample(range(40), 40)
+            return iter(order)
+
+        def __len__(self):
+            return 40
+
+    class DrawFromAll(Hook):
+        takes_part_in_training = True
+
+        def after_train_iter(self, run):
+            torch.rand(1), random.random(), np.random.rand()
+
+    data = Noting()
+    loader = DataLoader(data, batch_size=4, sampler=Own())
+    train(tmp_path / "run", data=loader, hooks=[DrawFromAll()])
+    passes = lines(tmp_path / "run", "pass")
+    for number, line in enumerate(passes):
+        assert len(json.dumps(line)) < 5000
+        if number:  # Before the first pass nobody knows from which it will be.
+            assert list(line["drawn_from"]) == ["python"]
+            *words, _gauss = struct.unpack("<625Id", unpacked(line["drawn_from"]["python"]))
+            random.setstate((3, tuple(words), None))
+            assert list(Own()) == data.read[40 * number : 40 * (number + 1)]
 
 
 def test_an_order_that_is_fixed_needs_no_state_and_short_passes_have_few_lines(tmp_path):

@@ -13,6 +13,7 @@ import logging
 from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
@@ -163,6 +164,7 @@ class Undeclared:
         self._built: dict[str, Built] = {}
         self._groups: dict[str, list[int]] = {}
         self._flags: dict[str, bool] = {}
+        self._found: list[Cell] | None = None
         self._has_begun = False
         self._is_settled = False
         self._loaded: dict[str, object] = {}
@@ -198,6 +200,10 @@ class Undeclared:
             if name in self._modules:
                 self._modules[name].training = is_training
         self._modes_loaded = {}
+
+    def modules(self) -> list[nn.Module]:
+        """Return the modules that were found when the training began."""
+        return list(self._modules.values())
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the parameters and buffers of modules besides the model and its data, by name."""
@@ -282,6 +288,10 @@ class Undeclared:
         """
         if not self._has_begun:
             return {}
+        with self._looking_once():
+            return self._state(tells=tells)
+
+    def _state(self, *, tells: bool) -> dict[str, object]:
         found: dict[str, dict[str, object]] = {}
         trained = self._trained()
         for cell in self._cells():
@@ -421,6 +431,16 @@ class Undeclared:
 
     def settle(self) -> None:
         """Restore what was loaded, when the hooks have set up everything in ``before_train``."""
+        with self._looking_once():
+            missing = self._settle()
+        if missing:
+            _log.warning(
+                "The checkpoint has a state that this script has no place for, or builds only "
+                "later: %s.",
+                ", ".join(missing),
+            )
+
+    def _settle(self) -> list[str]:
         if not self._is_settled:
             self._is_settled = True
             for cell in self._cells():
@@ -434,12 +454,7 @@ class Undeclared:
         missing = self._restore(lambda cell: True)
         self._load_parameters(reports=bool(self._label))
         self._loaded, self._loaded_parameters, self._label = {}, {}, ""
-        if missing:
-            _log.warning(
-                "The checkpoint has a state that this script has no place for, or builds only "
-                "later: %s.",
-                ", ".join(missing),
-            )
+        return missing
 
     def _set_flags(self) -> None:
         for name, one in self._parameters().items() if self._flags else ():
@@ -534,8 +549,20 @@ class Undeclared:
             id(one) for own in optimizers.values() for g in own.param_groups for one in g["params"]
         }
 
+    @contextmanager
+    def _looking_once(self) -> Iterator[None]:
+        """Find all places once for what follows, which makes and removes none."""
+        self._found = list(self._cells())
+        try:
+            yield
+        finally:
+            self._found = None
+
     def _cells(self) -> Iterator[Cell]:
         """Find all places, each once, in an order that does not change."""
+        if self._found is not None:
+            yield from self._found
+            return
         if self._roots is None:
             return
         names: dict[str, int] = {}
@@ -565,7 +592,7 @@ class Undeclared:
                 continue
             kinds = () if type(holder) in classes else held_by_class(type(holder))
             classes.add(type(holder))
-            for held in (*held_by(holder), *kinds):
+            for held in (*held_by(holder, known), *kinds):
                 left -= 1
                 value, name = held.value, f"{path}.{held.name}"
                 if id(value) in known or id(value) in seen or _is_of_engine(value):
@@ -605,10 +632,12 @@ def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911
 
 def _is_of_engine(value: object) -> bool:
     """Return whether an object is code, or one of ours without a state, such as the run."""
+    kind = type(value)
+    if kind in PLAIN:
+        return False
     if isinstance(value, type | ModuleType):
         return True
-    is_ours = type(value).__module__.partition(".")[0] == "hookloop"
-    return is_ours and not is_stateful(value)
+    return kind.__module__.startswith("hookloop.") and not is_stateful(value)
 
 
 def _is_value(  # noqa: PLR0911 - a line for each kind
@@ -637,12 +666,13 @@ def _is_value(  # noqa: PLR0911 - a line for each kind
 
 def _tensors_in(model: nn.Module) -> set[int]:
     """Return the tensors of a model that its ``state_dict`` holds."""
-    known: dict[int, Tensor] = {id(one): one for one in model.parameters()}
+    known: dict[int, Tensor] = {}
     is_own = False
     for module in model.modules():
         left_out = module._non_persistent_buffers_set
         buffers = [one for name, one in module._buffers.items() if name not in left_out]
-        known |= {id(one): one for one in buffers if one is not None}
+        tensors = (*module._parameters.values(), *buffers)
+        known.update((id(one), one) for one in tensors if one is not None)
         is_own = is_own or type(module).state_dict is not nn.Module.state_dict
     if is_own and not any(hasattr(one, "to_local") for one in known.values()):
         # It may leave something out.

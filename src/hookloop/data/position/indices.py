@@ -24,9 +24,11 @@ from typing import cast
 import numpy as np
 from torch.utils.data import BatchSampler
 
+from hookloop.data.random.apart import RandomStream
 from hookloop.data.random.per_sample import GroupTuple
+from hookloop.data.random.states import GeneratorStates
 from hookloop.data.ranks.cut import Cut
-from hookloop.data.reading.samplers import RandomStream, SamplerStates, State
+from hookloop.data.reading.samplers import SamplerStates, State
 from hookloop.objects.attributes import NO_STATE, is_equal, to_state
 
 _log = logging.getLogger("hookloop")
@@ -118,6 +120,11 @@ class SkippingIndices:
         """Return how far the sampler is after that many batches; may be empty."""
         return self._current.state(position) if self._current is not None and position else {}
 
+    @property
+    def draws_from(self) -> list[str] | None:
+        """The process's generators that a user's sampler drew the last order from, if known."""
+        return self._current.draws_from if self._current is not None else None
+
     def __iter__(self) -> Iterator[object]:
         start = self._start
         stream = RandomStream(start.key) if self._has_own_stream else None
@@ -176,6 +183,7 @@ class _Pass:
         self.rewind: Callable[[], None] | None = None
         self.draws_when_primed = False
         """Whether priming draws the order, even if there is no batch to skip."""
+        self.draws_from: list[str] | None = None
         self._skip = skip
         self._stream = stream
         self._drawn = 0
@@ -238,9 +246,12 @@ class _Pass:
     def _recorded(self, indices: Iterator[object], recent: deque[object]) -> Iterator[object]:
         """Count and remember the indices; give a sampler its own random stream."""
         stream = self._stream
+        before = GeneratorStates.now(gpus=False) if stream is not None else None
         # The first batch is drawn from the global generators, as in a plain DataLoader: most
         # samplers draw the whole order then.
         for index in islice(indices, 1) if stream is not None else indices:
+            if before is not None:
+                self.draws_from = before.moved(GeneratorStates.now(gpus=False))
             self._drawn += 1
             recent.append(index)
             yield index

@@ -14,22 +14,22 @@ from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.exactness import why_inexact
 from hookloop.data.reading.samplers import is_of_torch, samplers_of
 
-MOST_STATES = 2
-"""States of generators in one line: together they have 5 kB."""
 
-
-def names_of_origin(data: Iterable[object], own: Sequence[torch.Generator]) -> list[str]:
+def names_of_origin(
+    data: Iterable[object], own: Sequence[torch.Generator], known: Sequence[str] | None = None
+) -> list[str]:
     """Return which generators the order of a pass may be drawn from; none if it is fixed.
 
     Args:
         data: The data.
         own: The generators of its loader and samplers, which are named by their place.
+        known: Those of the process from which a sampler of the user's drew the last order.
     """
     if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset):
         return [] if why_inexact(data) is None else ["torch", "numpy", "python"]
     samplers = samplers_of(data)
     if not all(map(is_of_torch, samplers)):
-        return [*_places(own), "torch", "numpy", "python"]
+        return [*_places(own), *(("torch", "numpy", "python") if known is None else known)]
     if all(isinstance(one, SequentialSampler | BatchSampler) for one in samplers):
         return []
     return _places(own) or ["torch"]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.random.per_sample import derive_key
+from hookloop.objects.attributes import is_equal
 
 
 def seed_all(seed: int) -> None:
@@ -62,6 +63,11 @@ class GeneratorStates:
         if gpus and torch.backends.mps.is_available():
             state["mps"] = torch.mps.get_rng_state()
         return cls(state)
+
+    def moved(self, later: GeneratorStates) -> list[str]:
+        """Return which of Python's, NumPy's and torch's generators stand elsewhere later."""
+        names = ("torch", "numpy", "python")
+        return [name for name in names if not is_equal(self.state[name], later.state[name])]
 
     def restore(self, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> None:
         """Let the generators continue from that moment."""

@@ -69,6 +69,11 @@ class LoaderReader(Reader):
         )
 
     @property
+    def draws_from(self) -> list[str] | None:
+        """The process's generators that a user's sampler drew the last order from, if known."""
+        return self._indices.draws_from
+
+    @property
     def _seeds(self) -> bool:
         return self._seed_samples is True and self._loader.num_workers > 0
 

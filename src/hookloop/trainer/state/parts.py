@@ -19,11 +19,14 @@ from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.shards.dtensors import is_sharded, spread
 from hookloop.checkpoint.shards.reading import load_into
 from hookloop.checkpoint.state.gradients import pending_gradients, restore_gradients
+from hookloop.checkpoint.state.modules import keep_buffers, keep_modes, modules_of
 from hookloop.checkpoint.state.optimizers import numbered_state, optimizer_state
 from hookloop.checkpoint.state.schema import check_optimizer, restoring
 from hookloop.checkpoint.state.shape import has_same_form
 from hookloop.data.random.states import GeneratorStates
 from hookloop.errors import CheckpointError
+from hookloop.hooks.average_weights import AverageWeights
+from hookloop.hooks.momentum_teacher import MomentumTeacher
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
 from hookloop.trainer.meant_changes import Built, apply_changes, record_changes
@@ -112,39 +115,23 @@ class ModelPart(Part):
             restore_model(run.model, part_of(checkpoint, "model", source.label), source.label)
 
     def keep(self, where: Where) -> Callable[[], None]:
-        roots = [self.run.model, self.run.loss_function]
-        modules = [m for root in roots if isinstance(root, nn.Module) for m in root.modules()]
-        modes = [module.training for module in modules]
+        modules = modules_of(self.run.model, self.run.loss_function)
+        of_modules = keep_buffers(modules), keep_modes(modules)
         extras = [
             (module, copy.deepcopy(module.get_extra_state()))
             for module in modules
             if type(module).get_extra_state is not nn.Module.get_extra_state
         ]
-        # With their objects: a module may replace a buffer, instead of changing it in place.
-        buffers = [
-            (module, name, buffer, buffer.detach().clone())
-            for module in modules
-            for name, buffer in module._buffers.items()
-            if buffer is not None
-        ]
-        # Gradients as they are: a search in host memory makes new ones, and adds to none.
-        parameters = [
-            (one, _copied(one, where), one.grad if where == "host" else _copied(one.grad, where))
-            for one in _parameters_of(self.run, modules)
-        ]
+        parameters = [(one, _copied(one, where)) for one in _parameters_of(self.run)]
 
         def put_back() -> None:
             with torch.no_grad():
-                for parameter, value, gradient in parameters:
-                    parameter.copy_(cast("Tensor", value))
-                    parameter.grad = gradient
-                for module, name, buffer, value in buffers:
-                    buffer.copy_(value)
-                    module._buffers[name] = buffer
+                for parameter, value in parameters:
+                    parameter.copy_(value)
+            for one in of_modules:
+                one()
             for module, extra in extras:
                 module.set_extra_state(extra)
-            for module, is_training in zip(modules, modes, strict=True):
-                module.training = is_training
 
         return put_back
 
@@ -310,6 +297,9 @@ class MetricsPart(Part):
         # What hooks put before the next iteration begins belongs to that of the checkpoint.
         run.metrics.stamp = (run.progress.iter, run.progress.epoch)
 
+    def keep(self, where: Where) -> Callable[[], None]:
+        return self.run.metrics.bookmark()
+
     def reset(self) -> None:
         self.run.metrics.clear()
 
@@ -324,6 +314,18 @@ class HooksPart(Part):
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         _restore_hooks(self.run, part_of(checkpoint, "hooks", source.label), source.label)
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        # Loading a state replaces what such a hook holds and changes none of it, so that a copy of
+        # the references is enough.
+        kept = [(hook, dict(vars(hook))) for hook in holding_weights(self.run)]
+
+        def put_back() -> None:
+            for hook, attributes in kept:
+                vars(hook).clear()
+                vars(hook).update(attributes)
+
+        return put_back
 
 
 class ObserversPart(Part):
@@ -389,9 +391,32 @@ class GradientsPart(Part):
         if source.trains:
             restore_gradients(self.run.optimizers, checkpoint.get("gradients"), source.label)
 
+    def keep(self, where: Where) -> Callable[[], None]:
+        # As they are for a search in host memory, which makes new ones and adds to none.
+        kept = [
+            (one, one.grad if one.grad is None or where == "host" else _copied(one.grad, where))
+            for one in _parameters_of(self.run)
+        ]
+
+        def put_back() -> None:
+            for parameter, gradient in kept:
+                parameter.grad = gradient
+
+        return put_back
+
     def reset(self) -> None:
         for optimizer in self.run.optimizers.values() if self.is_kept else ():
             optimizer.zero_grad(set_to_none=True)
+
+
+class BuffersPart(Part):
+    """What a forward may change besides gradients: the buffers of all modules."""
+
+    key = "buffers"
+
+    def keep(self, where: Where) -> Callable[[], None]:
+        run = self.run
+        return keep_buffers(modules_of(run.model, run.loss_function, *run.undeclared.modules()))
 
 
 class GeneratorsPart(Part):
@@ -412,6 +437,11 @@ class GeneratorsPart(Part):
         generators = data.generators() if data is not None else []
         randomness = GeneratorStates.now(generators)
         return lambda: randomness.restore(generators)
+
+
+def holding_weights(run: Run) -> list[AverageWeights | MomentumTeacher]:
+    """List the hooks whose state is weights that an evaluation uses."""
+    return [hook for hook in run.hooks if isinstance(hook, AverageWeights | MomentumTeacher)]
 
 
 def is_model_sharded(model: torch.nn.Module) -> bool:
@@ -533,16 +563,15 @@ def part_of(checkpoint: Mapping[str, object], key: str, label: str) -> Mapping[s
     return value
 
 
-def _parameters_of(run: Run, modules: Sequence[nn.Module]) -> list[Tensor]:
-    """List the parameters of modules and of optimizers, each once."""
+def _parameters_of(run: Run) -> list[Tensor]:
+    """List the parameters of model, loss and optimizers, each once."""
+    modules = modules_of(run.model, run.loss_function)
     own = [one for module in modules for one in module.parameters(recurse=False)]
     held = [p for o in run.optimizers.values() for group in o.param_groups for p in group["params"]]
     return list({id(one): one for one in (*own, *held)}.values())
 
 
-def _copied(tensor: Tensor | None, where: Where) -> Tensor | None:
-    if tensor is None:
-        return None
+def _copied(tensor: Tensor, where: Where) -> Tensor:
     return tensor.detach().to("cpu", copy=True) if where == "host" else tensor.detach().clone()
 
 

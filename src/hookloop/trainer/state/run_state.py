@@ -28,7 +28,7 @@ versions     of hookloop and torch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ from hookloop.secret import fingerprints
 from hookloop.trainer.compared import compare, kinds_of
 from hookloop.trainer.meant_changes import groups_as_built
 from hookloop.trainer.state.parts import (
+    BuffersPart,
     DataPart,
     GeneratorsPart,
     GradientsPart,
@@ -85,7 +86,7 @@ class RunState:
         self.parts: list[Part] = [
             ModelPart(run), OptimizersPart(run), SchedulesPart(run), ScalerPart(run),
             ProgressPart(run), DataPart(run), MetricsPart(run), HooksPart(run), ObserversPart(run),
-            UndeclaredPart(run), RanksPart(run), self.gradients, self._generators,
+            UndeclaredPart(run), RanksPart(run), self.gradients, BuffersPart(run), self._generators,
         ]  # fmt: skip
 
     def gather(self) -> State:
@@ -131,17 +132,26 @@ class RunState:
         for part in self.parts:
             part.reset()
 
-    @contextmanager
-    def kept(self, *keys: str, where: Where = "device") -> Iterator[None]:
-        """Put some parts back at the end, in place and to the last bit."""
+    def keep(self, *keys: str, where: Where = "device") -> Callable[[], None]:
+        """Copy some parts, and return what puts them back, in place and to the last bit."""
         chosen = [part for part in self.parts if part.key in keys]
         # The generators, which are last, are read first and restored last: the others may draw.
-        put_back = [part.keep(where) for part in reversed(chosen)]
+        kept = [part.keep(where) for part in reversed(chosen)]
+
+        def put_back() -> None:
+            for one in reversed(kept):
+                one()
+
+        return put_back
+
+    @contextmanager
+    def kept(self, *keys: str, where: Where = "device") -> Iterator[None]:
+        """Put some parts back at the end."""
+        put_back = self.keep(*keys, where=where)
         try:
             yield
         finally:
-            for one in reversed(put_back):
-                one()
+            put_back()
 
 
 def facts_of(run: Run) -> dict[str, object]:
