@@ -297,7 +297,7 @@ def check_ends(run: Run) -> None:
 def check_validations(run: Run, *, begin: int = 0) -> None:
     """Reject validation data that the first of several validations would use up."""
     every, progress = run.val_every, run.progress
-    limits = {"epochs": progress.max_epochs, "iters": progress.max_iters}
+    limits = {"epochs": progress.max_epochs, "iters": progress.total_iters}
     limit = None if every is None else limits.get(every.unit)
     if every is None or limit is None or begin or limit <= every.count:
         return
@@ -310,13 +310,16 @@ def check_validations(run: Run, *, begin: int = 0) -> None:
             )
 
 
-def check_updates(run: Run) -> None:
+def check_updates(run: Run, updates: Iterable[Update]) -> None:
     """Reject an optimizer that the engine's update cannot step."""
-    if any(isinstance(optimizer, LBFGS) for optimizer in run.optimizers.values()):
-        raise ModelError(
-            "LBFGS calls the model several times per step, which train() does not: make the "
-            "updates yourself, in trainer.loop()."
-        )
+    for update in updates:
+        kind = type(update)
+        is_own = kind.make is not Update.make or kind.apply is not Update.apply
+        if any(isinstance(one, LBFGS) for one in update.optimizers) and not is_own:
+            raise ModelError(
+                "LBFGS calls the model several times per step, which train() does not: make the "
+                "updates yourself, in trainer.loop() or in the make() of an Update of your own."
+            )
 
 
 def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) -> None:
