@@ -29,11 +29,12 @@ import torch
 from torch import Tensor, nn
 
 from hookloop import Trainer
+from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.store import CheckpointStore
-from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.state.run_state import RunState
 
 WIDTH = 1024
@@ -108,15 +109,14 @@ class Ours:
     """hookloop: a copy in memory, then a thread that writes."""
 
     def __init__(self, trainer: Trainer) -> None:
-        self.run = trainer.run
-        self.saver = CheckpointSaver(RunState(trainer.run))
+        self.checkpoints = Checkpoints(RunAsOrigin(trainer.run, RunState(trainer.run)))
 
     def __call__(self, folder: Path) -> tuple[float, float]:
         """Save once."""
         began = time.perf_counter()
-        self.saver.save(self.run, [Save("ours.pth", str(folder), metrics={})])
+        self.checkpoints.take([Save("ours.pth", str(folder), metrics={})])
         stall = time.perf_counter() - began
-        self.saver.close(self.run)
+        self.checkpoints.close()
         return stall, time.perf_counter() - began
 
 

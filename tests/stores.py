@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from typing import Literal, cast
 
@@ -10,9 +12,13 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 PROTOCOL = "unreliable"
 
+State = Literal["well", "hangs", "fails", "slow", "full"]
+
 
 class Unreliable(MemoryFileSystem):
     """Keeps files in memory; every call of it hangs, fails or takes its time while it is told to.
+
+    One that is full fails to write, and to do nothing else.
 
     Attributes:
         state: What it does to every call.
@@ -23,12 +29,12 @@ class Unreliable(MemoryFileSystem):
     protocol = PROTOCOL
     store: dict[str, object] = {}  # noqa: RUF012 - as in the base
     pseudo_dirs = [""]  # noqa: RUF012
-    state: Literal["well", "hangs", "fails", "slow"] = "well"
+    state: State = "well"
     seconds = 0.0
     back = threading.Event()
 
     @classmethod
-    def become(cls, state: Literal["well", "hangs", "fails", "slow"], seconds: float = 0.0) -> None:
+    def become(cls, state: State, seconds: float = 0.0) -> None:
         """Go away, or come back."""
         cls.state, cls.seconds = state, seconds
         if state == "hangs":
@@ -39,7 +45,7 @@ class Unreliable(MemoryFileSystem):
     def _pass(self) -> None:
         if self.state == "hangs":
             self.back.wait(60)
-        elif self.state != "well":
+        elif self.state in ("fails", "slow"):
             threading.Event().wait(self.seconds)
         if self.state == "fails":
             raise ConnectionError("the bucket is gone")
@@ -62,6 +68,8 @@ class Unreliable(MemoryFileSystem):
 
     def _open(self, path: str, mode: str = "rb", **kwargs: object) -> object:
         self._pass()
+        if self.state == "full" and mode != "rb":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return super()._open(path, mode, **kwargs)
 
 

@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     from hookloop.runs.log import LogFile
     from hookloop.runs.run_log import current_logs
     from hookloop.trainer.adapters import numbered
-    from hookloop.trainer.checkpoints import CheckpointSaver
     from hookloop.trainer.several_ranks import join_divided
 
 __all__ = [
     "LAST",
     "NO_STATE",
     "Batches",
-    "CheckpointSaver",
     "Evaluation",
     "FunctionHook",
     "LastPointer",
@@ -70,7 +68,6 @@ __all__ = [
 
 _PATHS = {
     "Batches": "hookloop.data.stream:Batches",
-    "CheckpointSaver": "hookloop.trainer.checkpoints:CheckpointSaver",
     "Evaluation": "hookloop.engine.evaluation:Evaluation",
     "FunctionHook": "hookloop.engine.hook:FunctionHook",
     "LAST": "hookloop.runs.checkpoint_names:LAST",

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.state.modules import keep_buffers, keep_modes, modules_of
+from hookloop.checkpoint.store.index import Saved
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.position.skipped import has_skipped_data, skip_iterations
@@ -52,25 +53,6 @@ class Assembly:
     makes: Sequence[Make] = ()
     count: Callable[[Run, list[object]], None] | None = None
     go_back: Callable[[Rewind], Rewind] | None = None
-
-
-class Saver(Protocol):
-    """What the loop asks of the part that makes checkpoints."""
-
-    def save(self, run: Run, saves: Sequence[Save]) -> None:
-        """Copy the state of the run and start writing it."""
-
-    def announce(self, run: Run) -> None:
-        """Put what has become durable among the wishes of this rank, for the other ranks."""
-
-    def report(self, run: Run) -> None:
-        """Tell hooks which checkpoints have become durable."""
-
-    def amend(self, run: Run, metrics: Mapping[str, float]) -> None:
-        """Add the results of the validation to the checkpoints of its iteration."""
-
-    def close(self, run: Run) -> None:
-        """Wait until everything that can be saved is durable."""
 
 
 class Validation(Protocol):
@@ -118,7 +100,7 @@ class Loop:
         validation: When to validate.
         sizes: Microbatches per iteration.
         epoch_iters: Iterations per epoch, if the data does not decide.
-        saver: Makes the checkpoints that were requested.
+        checkpoints: Makes the checkpoints that were requested.
 
     Attributes:
         randomness: Where the training's random numbers stand while it pauses.
@@ -133,7 +115,7 @@ class Loop:
         validation: Validation,
         sizes: GroupSizes,
         epoch_iters: int | None,
-        saver: Saver,
+        checkpoints: Checkpoints,
     ) -> None:
         self.run = run
         self.meetings = Meetings(run)
@@ -143,7 +125,7 @@ class Loop:
         self.sizes = sizes
         run.accumulate = sizes.first
         self.epoch_iters = epoch_iters
-        self.saver = saver
+        self.checkpoints = checkpoints
         self.randomness = PausedRandomness(run)
         self._go_back: Callable[[Rewind], Rewind] | None = None  # While a training is under way.
 
@@ -296,11 +278,11 @@ class Loop:
                 requests.rewind = None  # The training is over.
             elif requests.rewind:
                 return True
-            self.saver.report(run)
+            self._tell_saved()
             while requests.calls:
                 requests.calls.popleft()(run)
             saves, requests.saves = requests.saves, []
-            self.saver.save(run, saves)
+            self.checkpoints.take(saves)
             if requests.validate and not run.is_interrupted:
                 self.validate(requests.validate, planned=requests.planned)
         return False
@@ -308,7 +290,9 @@ class Loop:
     def _agree(self) -> bool:
         """Return whether anything was requested; many ranks meet to find out."""
         run, requests = self.run, self.run.requests if self.run.world.is_alone else self.run.wishes
-        self.saver.announce(run)
+        if not run.world.is_alone and (finished := self.checkpoints.finished()):
+            run.wishes.news += finished  # For the other ranks too.
+            run.wishes.any = True
         while run.asked:  # A thread may add to it at any time.
             requests.calls.append(run.asked.popleft())
             requests.any = True
@@ -318,9 +302,27 @@ class Loop:
         """Save what was requested when the loop failed, and wait for it."""
         saves, self.run.requests.saves = self.run.requests.saves, []
         try:
-            self.saver.save(self.run, saves)
+            self.checkpoints.take(saves)
         finally:  # Earlier saves that are still being written must not be lost with this one.
-            self.saver.close(self.run)
+            self.close_checkpoints()
+
+    def close_checkpoints(self) -> None:
+        """Wait until everything that can be saved is durable, and tell hooks."""
+        self._fire_saved(self.checkpoints.close())
+
+    def _tell_saved(self) -> None:
+        """Tell hooks what has become durable, with the metrics of its own iteration."""
+        run = self.run
+        news, run.requests.news = run.requests.news, []
+        if run.world.is_alone:
+            news = self.checkpoints.finished()
+        # The validation of this iteration comes next; its checkpoints are told of after it.
+        is_due = bool(run.requests.validate) and not run.is_interrupted
+        self._fire_saved(self.checkpoints.to_announce(news, is_validation_due=is_due))
+
+    def _fire_saved(self, news: Sequence[Saved]) -> None:
+        for saved in news:
+            fire(self.run.plan.after_save_checkpoint, self.run, saved)
 
     def validate(self, wanted: Wanted = True, *, planned: Wanted = False) -> Results:
         """Run validation streams once; a validation that a signal cuts short is due again.
@@ -380,7 +382,8 @@ class Loop:
         else:
             run.requests.validate = run.requests.planned = False
             self.validation.note(run.progress, wanted, is_planned=is_planned)
-            self.saver.amend(run, results)
+            if self.checkpoints.add_results(results):
+                run.requests.any = True
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""

@@ -168,6 +168,11 @@ class Run:
         return next(iter(self.optimizers.values()))
 
     @property
+    def stores(self) -> list[str]:
+        """Where hooks keep checkpoints besides the run's directory."""
+        return [store for hook in self.hooks for store in hook.stores(self.dir)]
+
+    @property
     def hooks(self) -> tuple[Hook, ...]:
         """The hooks in their order."""
         return self.plan.hooks

@@ -99,7 +99,7 @@ class PublishCheckpoint(Hook):
         if not self._trained or run.outcome.status not in ("completed", "stopped"):
             return
         # Checkpoints may be in other stores too, which only the hooks that save know.
-        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        stores = run.stores
         if self.to is not None:
             self._publish_to(run, self.to, stores)
             return

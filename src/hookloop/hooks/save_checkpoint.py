@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.checkpoint.named import BestCheckpoint, best_in
 from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.retention import Keep, without_surplus
-from hookloop.checkpoint.saving.store_queue import MAX_WAIT
+from hookloop.checkpoint.saving.writer import MAX_WAIT
 from hookloop.checkpoint.state.shape import Each, Named, check_state, is_number, is_text
 from hookloop.checkpoint.store.storage import is_url, open_storage
 from hookloop.checkpoint.store.store import CheckpointStore

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hookloop.engine.loop import Loop
 from hookloop.engine.plan import fire
 from hookloop.runs.identity import Identity
-from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import find_checkpoint, join_orders
 from hookloop.trainer.start import Start
+from hookloop.trainer.state.run_state import RunState
 
 
 class Loading:
@@ -18,14 +18,14 @@ class Loading:
     Args:
         loop: The loop of the run.
         start: Where the run begins.
-        saver: Makes the checkpoints; it is told from which one the run continues.
+        state: What the run consists of.
     """
 
-    def __init__(self, loop: Loop, start: Start, saver: CheckpointSaver) -> None:
+    def __init__(self, loop: Loop, start: Start, state: RunState) -> None:
         self._loop = loop
         self._run = loop.run
         self._start = start
-        self._saver = saver
+        self._state = state
 
     def load(self, *, trains: bool) -> None:
         """Load the weights to start from, or the run to continue, if there are any."""
@@ -34,7 +34,7 @@ class Loading:
             start.weights.load_into(run.model)
             # Once: a second train() continues with the trained weights.
             start.weights = None
-        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        stores = run.stores
         found = find_checkpoint(run, start, stores)
         is_main = run.world.is_main
         identity = start.identify(found, stores, trains=trains) if is_main else Identity()
@@ -67,9 +67,9 @@ class Loading:
         fire(run.plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
-        self._loop.randomness.paused_at = self._saver.state.restore(
+        self._loop.randomness.paused_at = self._state.restore(
             checkpoint, label, change, trains=trains
         )
         join_orders(run)
         if trains:
-            self._saver.resumed(run, label)
+            self._loop.checkpoints.continue_from(label, run.stores)

@@ -87,7 +87,7 @@ def find_for(run: Run, which: str | Path) -> Found:
     """Load a checkpoint of a run; the first rank decides which one that is."""
     found: Found | None = None
     if run.world.is_main:
-        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        stores = run.stores
         watched = [h.best_metrics for h in run.hooks if isinstance(h, SaveCheckpoint)]
         first = next((metrics[0] for metrics in watched if metrics), None)
         found = load_named(which, run.dir, stores, first)

@@ -19,8 +19,8 @@ from hookloop.errors import CheckpointError, DataError
 from hookloop.every import count_of
 from hookloop.requests import Requests, Rewind
 from hookloop.runs.checkpoint_names import checkpoint_name
-from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import Found, load_on_all_ranks
+from hookloop.trainer.state.run_state import RunState
 
 Restore = Callable[[str, dict[str, object]], None]
 """Restores a checkpoint, given where it is from."""
@@ -36,14 +36,14 @@ class Rewinder:
 
     Args:
         loop: The loop that continues from there.
-        saver: Makes the checkpoints; those under way are waited for.
+        state: What the run consists of.
         restore: Restores a checkpoint to the run.
     """
 
-    def __init__(self, loop: Loop, saver: CheckpointSaver, restore: Restore) -> None:
+    def __init__(self, loop: Loop, state: RunState, restore: Restore) -> None:
         self._loop = loop
         self._run = loop.run
-        self._saver = saver
+        self._state = state
         self._restore = restore
 
     def __call__(self, rewind: Rewind) -> Rewind:
@@ -51,7 +51,7 @@ class Rewinder:
         run = self._run
         _check_data(self._loop)
         self._give_up_requests()
-        self._saver.close(run)  # Then the newest checkpoints are durable, and listed.
+        self._loop.close_checkpoints()  # Then the newest checkpoints are durable, and listed.
         found = load_on_all_ranks(self._loop.run, lambda whole: self._find(rewind, whole))
         assert found is not None  # Otherwise the first rank has failed.
         label, checkpoint = found
@@ -60,7 +60,7 @@ class Rewinder:
             run.changes,
             run.progress.skipped_iters,
         )
-        self._saver.state.reset()
+        self._state.reset()
         self._restore(label, checkpoint)
         done = run.progress
         # Data from before the checkpoint is not read again.
@@ -84,7 +84,7 @@ class Rewinder:
     def _find(self, rewind: Rewind, whole: bool) -> Found:
         """Load the newest checkpoint that is old enough; damaged ones are skipped."""
         run = self._run
-        stores = [str(run.dir), *(one for hook in run.hooks for one in hook.stores(run.dir))]
+        stores = [str(run.dir), *run.stores]
         saved = current_branch([one for place in dict.fromkeys(stores) for one in _listed(place)])
         problems = []
         for entry in saved:

@@ -33,7 +33,6 @@ from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
-from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
 from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.loading import Loading
@@ -43,6 +42,7 @@ from hookloop.trainer.recording import record_end, record_start
 from hookloop.trainer.rewinding import Rewinder
 from hookloop.trainer.several_ranks import agree_on_order, align_ranks
 from hookloop.trainer.start import Start
+from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trained_with import describe_training
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Session:
         run: The run.
         loop: Does the work.
         start: Where the run begins: its directory, and what is loaded.
-        saver: Makes the checkpoints.
+        state: What the run consists of.
         parallel: How several ranks work together.
         arithmetic: How torch computes while the run works.
     """
@@ -68,7 +68,7 @@ class Session:
         run: Run,
         loop: Loop,
         start: Start,
-        saver: CheckpointSaver,
+        state: RunState,
         parallel: Parallel | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> None:
@@ -77,8 +77,8 @@ class Session:
         self.run = run
         self.start = start
         self._loop = loop
-        self._saver = saver
-        self._loading = Loading(loop, start, saver)
+        self._state = state
+        self._loading = Loading(loop, start, state)
         self._replaced: OtherWeights | None = None
 
     @contextmanager
@@ -90,7 +90,7 @@ class Session:
                 iteration to the next.
         """
         run = self.run
-        self._saver.state.gradients.is_kept = own_updates
+        self._state.gradients.is_kept = own_updates
         if self._replaced is not None:  # A training continues where it ended, not from the best.
             self._replaced.put_back()
             self._replaced = None
@@ -110,8 +110,10 @@ class Session:
             agree_on_order(
                 run, is_new=run.progress.iter == 0 and self._loop.randomness.paused_at is None
             )
-            self._saver.claim(run)
-            yield Rewinder(self._loop, self._saver, self._loading.restore)
+            if run.world.is_main and run.id is not None:
+                is_new = run.progress.iter == 0 or run.is_from_other
+                self._loop.checkpoints.claim(run.id, run.stores, is_new=is_new)
+            yield Rewinder(self._loop, self._state, self._loading.restore)
 
     def is_over(self) -> bool:
         """Return whether the run to continue has completed already; it is loaded, not trained."""
@@ -166,7 +168,7 @@ class Session:
             with explaining(run), self._arithmetic.applied():
                 self._prepare(trains=trains)
                 yield
-                self._saver.close(run)
+                self._loop.close_checkpoints()
                 if trains:
                     self._load_best(log)
             run.outcome = self._outcome()
@@ -214,7 +216,7 @@ class Session:
         do_at_end(error, fire, run.plan.on_exception, run, error)
         do_at_end(error, self._loop.save_requested)
         # Again, since that last checkpoint may have failed too.
-        run.outcome = replace(run.outcome, problem=self._saver.problem)
+        run.outcome = replace(run.outcome, problem=self._loop.checkpoints.problem)
 
     def _load_best(self, log: RunLog) -> None:
         """Put the best weights into the model, where a hook wants that; after the last save."""
@@ -228,7 +230,6 @@ class Session:
         run.undeclared.begin()
         run.undeclared.move()
         align_ranks(run, self.parallel)
-        self._saver.is_sharded = run.shards is not None
         fire(run.plan.before_run, run)
         self._loading.load(trains=trains)
         if not trains:
@@ -289,7 +290,7 @@ class Session:
         else:
             status: Status = "stopped" if stop.signal is None else "interrupted"
             ending = Outcome(status, stop.reason, stop.signal)
-        problem, best = self._saver.problem, best_of(run)
+        problem, best = self._loop.checkpoints.problem, best_of(run)
         return replace(
             ending,
             best=best[0] if best else None,

@@ -349,10 +349,10 @@ def test_a_second_signal_ends_a_run_that_was_stopping_anyway(tmp_path):
 
 
 def test_what_was_being_saved_is_not_lost_with_a_state_that_cannot_be(tmp_path, monkeypatch):
-    from hookloop.trainer.checkpoints import CheckpointSaver
+    from hookloop.checkpoint.saving.checkpoints import Checkpoints
 
     closed = []
-    monkeypatch.setattr(CheckpointSaver, "close", lambda self, run: closed.append(run))
+    monkeypatch.setattr(Checkpoints, "close", lambda self: closed.append(self) or [])
 
     class Odd(Hook):
         def state_dict(self):

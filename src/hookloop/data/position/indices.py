@@ -24,10 +24,11 @@ from typing import cast
 import numpy as np
 from torch.utils.data import BatchSampler
 
+from hookloop.data.random.apart import RandomStream
 from hookloop.data.random.per_sample import GroupTuple
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.ranks.cut import Cut
-from hookloop.data.reading.samplers import RandomStream, SamplerStates, State
+from hookloop.data.reading.samplers import SamplerStates, State
 from hookloop.objects.attributes import NO_STATE, is_equal, to_state
 
 _log = logging.getLogger("hookloop")

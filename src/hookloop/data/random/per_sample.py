@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from hookloop.data.random.generators import FILL, access_cached, fill_all
+from hookloop.data.random.generators import FILL, cached_generators, fill_all
 
 
 class SampleGroup(NamedTuple):
@@ -134,13 +134,13 @@ class SeededInProcess(SeededSamples):
 @contextmanager
 def _unchanged() -> Iterator[None]:
     """Set the generators of the process back to where they are now."""
-    accesses = access_cached()
-    before = [access.get_state() for access in accesses]
+    generators = cached_generators()
+    before = [one.get_state() for one in generators]
     try:
         yield
     finally:
-        for access, state in zip(accesses, before, strict=True):
-            access.set_state(state)
+        for generator, state in zip(generators, before, strict=True):
+            generator.set_state(state)
 
 
 def seed_process(seed: int) -> None:

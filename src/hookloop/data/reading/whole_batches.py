@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 
 from hookloop.data.position.indices import PassStart
+from hookloop.data.random.apart import RandomStream
 from hookloop.data.ranks.cut import Cut
-from hookloop.data.reading.samplers import RandomStream
 
 _END = object()
 

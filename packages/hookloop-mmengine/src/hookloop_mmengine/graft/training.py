@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from hookloop import Hook, Run
     from hookloop.dialects import Stream
-    from hookloop.dialects.engine_parts import CheckpointSaver
 
 _log = logging.getLogger("hookloop")
 
@@ -145,8 +144,7 @@ class Training:
             )
         trainer._session.start.adopt()  # MMEngine trains again in a directory that holds a run.
         trainer._loop.evaluation = RunValLoop(trainer.run, self)
-        saver = cast("CheckpointSaver", trainer._loop.saver)
-        saver.pointer = LastPointer(has_whole_paths=True)
+        trainer._loop.checkpoints.pointer = LastPointer(has_whole_paths=True)
         join_divided(trainer._loop, _world())
         self._place(trainer.run)
         return trainer
@@ -168,7 +166,7 @@ class Training:
 
     def wait_for_files(self) -> None:
         """Wait until what was saved is on the disk."""
-        self._trainer._loop.saver.close(self.run)
+        self._trainer._loop.close_checkpoints()
 
     def report_once(self, message: str) -> None:
         """Report what is lost; once, however often it happens."""
