@@ -20,6 +20,7 @@ from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.limits import DataLimits, Limit
 from hookloop.data.mixing.weights import Mix
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches
@@ -45,7 +46,6 @@ from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
-from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
 from hookloop.trainer.guard import Guarded
@@ -77,10 +77,12 @@ from hookloop.trainer.start import Start
 from hookloop.trainer.state.roots import RootsOfRun
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.timetable import Row, timetable_of
+from hookloop.trainer.unchanged import Unchanged
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
 from hookloop.update.assemble import Loss, Makes, assemble, check_assembly, make_updates
 from hookloop.update.by_hook import maker_of
+from hookloop.update.first_loss import watching_first_calls
 from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
 from hookloop.update.update import Step, Update
@@ -264,7 +266,7 @@ class Trainer(Guarded):
         self._loop = Loop(
             self.run,
             self._updates,
-            metrics=self.run.meters,
+            metrics=watching_first_calls(self.run.meters),
             validation=make_validation(
                 val_every, val_begin, val_at_start, self.run.val_data, world
             ),
@@ -308,7 +310,7 @@ class Trainer(Guarded):
         self.run.purpose = "train"
         self._planner.make(self.run, self._updates)
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
-        check_updates(self.run)
+        check_updates(self.run, self._updates)
         self._check_assembly()
         check_trainable(self.run)
         count = start_counting(self._loop, self._count_tokens)
@@ -364,6 +366,7 @@ class Trainer(Guarded):
         with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
             report_schedules(problems)
+            unchanged = Unchanged(self.run)
             groups = self._loop.iterations(Assembly(count=count, go_back=go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
@@ -374,6 +377,7 @@ class Trainer(Guarded):
                 self.run.stop("the loop was left before its end")
             for _ in groups:  # What comes after the last iteration.
                 pass
+            unchanged.check_end(self.run)
             self._prepared.report()
 
     def record(self, loss: Tensor, **others: Tensor | float) -> None:
@@ -470,7 +474,7 @@ class Trainer(Guarded):
         # A Trainer that only evaluates is complete without training data, optimizer and limits.
         if self.run.train_data is not None:
             check_trainable(self.run)
-            check_updates(self.run)
+            check_updates(self.run, self._updates)
             self._check_assembly()
             check_ends(self.run)
 

@@ -175,6 +175,9 @@ def assemble(
 ) -> Makes:
     """Return what makes the updates of an iteration.
 
+    Until an update has had a gradient, a copy of it looks for one; its place in the list is then
+    taken by one that does not look.
+
     Args:
         run: The run.
         updates: The updates.
@@ -182,14 +185,20 @@ def assemble(
         keep: Copies what is put back where an update is made again from smaller parts, when memory
             runs out; None if it is not made again.
     """
-    first, later = [], []
-    for update in updates:
+    first: list[Make] = []
+    later: list[Make] = []
+    for number, update in enumerate(updates):
         way: Callable[[Update], Make] = make_by_hook
         if maker_of(run) is None:
             way = _way_of(run, update, parallel, keep, finds_unused=len(updates) > 1)
-        later.append(way(update))
-        looked_at = watched(run, update)
-        first.append(later[-1] if looked_at is None else way(looked_at))
+        looked_at, make = watched(run, update), way(update)
+        if way is make_by_hook or type(update) is not Update or run.progress.iter:
+            later.append(make)
+            first.append(make if looked_at is None else way(looked_at))
+            continue
+        done = partial(later.__setitem__, number, make)
+        later.append(way(update.checking_gradients(done)))
+        first.append(way((looked_at or update).checking_gradients(done)))
     return Makes(first, later)
 
 
