@@ -11,6 +11,7 @@ import torch
 from hookloop.checkpoint.state.schema import restoring
 from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.errors import CheckpointError
+from hookloop.objects.attributes import is_equal
 from hookloop.objects.values import mark_of
 
 if TYPE_CHECKING:
