@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.report import reporting
 from hookloop.errors import HookloopError
 from hookloop.plug_ins import misfit
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "hookloop.commands"
 
@@ -20,6 +22,8 @@ OURS = {"board": ("hookloop[board]", "Show runs, live and compared, on a local w
 @cache
 def plugged_verbs() -> dict[str, EntryPoint]:
     """Return the verbs of installed packages; nothing of them is imported."""
+    from importlib.metadata import entry_points  # It takes as long as all the rest of the start.
+
     found = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     return {entry.name: entry for entry in found}
 
@@ -63,6 +67,7 @@ def _broken(entry: EntryPoint, error: Exception) -> HookloopError:
 
 def _stand_in(verb: str, does: str, problem: HookloopError) -> click.Command:
     """Return a command that takes anything and says why it does nothing."""
+    from hookloop.cli.report import reporting
 
     @click.command(
         verb,

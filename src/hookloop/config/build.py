@@ -27,8 +27,7 @@ from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.layout import RunDir, default_path
-from hookloop.trainer.data_limits import expected_progress
-from hookloop.trainer.inputs import check_model
+from hookloop.trainer.inputs import check_model, expected_progress
 from hookloop.trainer.meant_changes import Resume
 from hookloop.trainer.preparation import Preparation, Prepared
 from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE

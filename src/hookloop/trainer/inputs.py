@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
+from typing import cast
 
 import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.limits import DataLimits, Limit, TrainData, check_limit
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
+from hookloop.data.mixing.weights import Mix
+from hookloop.data.position.measures import length_of
 from hookloop.data.stream import Stream
 from hookloop.engine.progress import Progress
 from hookloop.engine.run import Run
@@ -180,6 +184,32 @@ def make_progress(
     if epoch_iters is None and not sizes.is_constant:
         progress.iters_of_epochs = iters_of_epochs
     return progress
+
+
+def expected_progress(arguments: Mapping[str, object], data: object) -> Progress:
+    """Return the limits of a training before its Trainer is made; nothing of the data is read.
+
+    Args:
+        arguments: Those of the Trainer that are plain values.
+        data: The training data, if there is any.
+    """
+    limit, overfit = arguments.get("limit"), cast("int | None", arguments.get("overfit"))
+    if limit is not None:
+        check_limit(limit)
+    if overfit is not None and data is not None and not isinstance(data, Mapping):
+        length = length_of(data)
+        data = [None] * (overfit if length is None else min(overfit, length))
+    limits, given = DataLimits(cast("Limit | None", limit), None), cast("TrainData | None", data)
+    accumulate = cast("Accumulate", arguments.get("accumulate", 1))
+    wanted = cast("int | None", arguments.get("epoch_iters"))
+    epoch_iters = limits.epoch_iters(wanted, given, accumulate)
+    # A source for its length only: the Trainer makes the one that is read.
+    mix = cast("Mix | None", arguments.get("mix"))
+    source = limits.train(given, accumulate, epoch_iters, mix=mix)
+    max_epochs, max_iters = (
+        cast("int | None", arguments.get(name)) for name in ("max_epochs", "max_iters")
+    )
+    return make_progress(source, max_epochs, max_iters, epoch_iters, accumulate)
 
 
 def check_mixture(source: TrainingStream | None, loss: object) -> None:

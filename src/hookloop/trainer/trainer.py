@@ -19,6 +19,7 @@ from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.limits import DataLimits, Limit
 from hookloop.data.mixing.weights import Mix
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches
@@ -44,7 +45,6 @@ from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
-from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
 from hookloop.trainer.guard import Guarded

@@ -11,7 +11,7 @@ import torch
 from hookloop.checkpoint.state.schema import restoring
 from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.errors import CheckpointError
-from hookloop.objects.attributes import is_equal
+from hookloop.objects.values import mark_of
 
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream
@@ -29,11 +29,12 @@ def state_of_ranks(run: Run) -> dict[str, object]:
         return {"rng": [own], **kept}
     workers = {name: states for name, one in _read(run) if (states := one.worker_states())}
     values = undeclared.get("values") or {}
-    mine = (own, own_buffers(run.model), workers, own_data(run), values)
-    rng, buffers, worker_states, data, of_ranks = zip(*run.ranks.gather(mine), strict=True)
+    # What is mostly equal, such as the weights of a teacher, is sent only where it is not.
+    mine = (own, own_buffers(run.model), workers, own_data(run), repr(mark_of(values)))
+    rng, buffers, worker_states, data, marks = zip(*run.ranks.gather(mine), strict=True)
     parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}, **kept}
-    if not all(is_equal(one, of_ranks[0]) for one in of_ranks):
-        parts["undeclared_of_ranks"] = list(of_ranks)
+    if len(set(marks)) > 1:
+        parts["undeclared_of_ranks"] = list(run.ranks.gather(values))
     if own_buffers(run.model):
         parts["buffers"] = list(buffers)
     if any(worker_states):

@@ -10,13 +10,10 @@ from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.mixture import TrainingStream, open_train_data
 from hookloop.data.mixing.weights import Mix
 from hookloop.data.mixing.zipped import Zipped, check_val_mix
-from hookloop.data.position.measures import length_of
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.reading.first_batches import first_batches
 from hookloop.data.stream import Batches, Stream, open_streams
-from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, caused_by, nearest
-from hookloop.trainer.inputs import make_progress
 
 TrainData = Batches | Mapping[str, Batches]
 Streams = TrainData | None
@@ -50,32 +47,6 @@ def check_batches(name: str, count: object, argument: str) -> None:
         raise DataError(
             f"{name}={count!r}: it must be a whole number, at least 1.", argument=argument
         )
-
-
-def expected_progress(arguments: Mapping[str, object], data: object) -> Progress:
-    """Return the limits of a training before its Trainer is made; nothing of the data is read.
-
-    Args:
-        arguments: Those of the Trainer that are plain values.
-        data: The training data, if there is any.
-    """
-    limit, overfit = arguments.get("limit"), cast("int | None", arguments.get("overfit"))
-    if limit is not None:
-        check_limit(limit)
-    if overfit is not None and data is not None and not isinstance(data, Mapping):
-        length = length_of(data)
-        data = [None] * (overfit if length is None else min(overfit, length))
-    limits, given = DataLimits(cast("Limit | None", limit), None), cast("TrainData | None", data)
-    accumulate = cast("Accumulate", arguments.get("accumulate", 1))
-    wanted = cast("int | None", arguments.get("epoch_iters"))
-    epoch_iters = limits.epoch_iters(wanted, given, accumulate)
-    # A source for its length only: the Trainer makes the one that is read.
-    mix = cast("Mix | None", arguments.get("mix"))
-    source = limits.train(given, accumulate, epoch_iters, mix=mix)
-    max_epochs, max_iters = (
-        cast("int | None", arguments.get(name)) for name in ("max_epochs", "max_iters")
-    )
-    return make_progress(source, max_epochs, max_iters, epoch_iters, accumulate)
 
 
 class DataLimits:

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from hookloop.errors import DataError
 from hookloop.hooks import SaveCheckpoint
 from hookloop.testing import tiny_trainer
-from hookloop.trainer.data_limits import expected_progress
+from hookloop.trainer.inputs import expected_progress
 
 
 class Numbers(Dataset):
