@@ -90,3 +90,9 @@ def test_its_plain_name_is_found_or_its_dialects_are_named(home, write, dialect,
     elif len(owners) > 1:
         with pytest.raises(HookloopError, match=f"dialect: {next(iter(owners))}"):
             make(write, dialect, name, by_name=True)
+
+
+@pytest.mark.parametrize("name", ["CommonMetricLoggerHook", "TensorboardLoggerHook"])
+def test_what_a_dialect_keeps_for_its_hooks_is_not_reported_as_lost(home, write, name, caplog):
+    make(write, "imix", name, by_name=False).train(max_epochs=2)
+    assert "no checkpoint can hold" not in caplog.text
