@@ -21,7 +21,7 @@ def test_what_torch_offers_is_built_in() -> None:
     assert LOSSES.get("cross_entropy") is torch.nn.functional.cross_entropy
     assert DATA.get("DataLoader") is torch.utils.data.DataLoader
     assert METRICS.get("MeanSquaredError").__module__.startswith("torchmetrics")
-    with pytest.raises(ConfigError, match=r"named 'adamw'\. Did you mean 'AdamW'"):
+    with pytest.raises(ConfigError, match="'adamw'.*'AdamW'"):
         OPTIMIZERS.get("adamw")
 
 

@@ -89,7 +89,7 @@ def test_a_package_in_place_of_its_dialect_is_answered_with_the_dialect(package,
 
 
 def test_an_unknown_dialect_is_rejected_with_the_nearest():
-    with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
+    with pytest.raises(HookError, match="'mmengine'"):
         dialects.alias("mmengin")
 
 

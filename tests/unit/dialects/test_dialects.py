@@ -60,7 +60,7 @@ def test_an_explicit_dialect_decides():
 
 def test_an_unknown_dialect_is_rejected():
     hook = type("Plain", (), {"dialect": "mmengne"})()
-    with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
+    with pytest.raises(HookError, match="'mmengine'"):
         make_trainer(hooks=[hook])
 
 
@@ -218,6 +218,6 @@ def test_the_parts_of_a_dialect_are_public_and_loaded_when_used():
 
     assert dialects.Adapter is adapter.Adapter
     assert dialects.HookError is HookError
-    with pytest.raises(AttributeError, match="no attribute 'Adaptor'"):
+    with pytest.raises(AttributeError, match="'Adaptor'"):
         dialects.Adaptor  # noqa: B018 - asking is the test
     assert set(dialects.__all__) == set(dir(dialects))

@@ -76,7 +76,7 @@ def test_a_hook_of_imix_has_a_level(make):
 
 
 def test_other_hooks_have_none(make):
-    with pytest.raises(ConfigError, match="no argument 'level'"):
+    with pytest.raises(ConfigError, match="'level'"):
         make(["{type: StopAfter, epochs: 1, level: 40}"])
 
 
@@ -98,7 +98,7 @@ def test_default_hooks_of_the_mmengine_document_are_taken_as_they_are(write, tmp
     )
     build(write(text)).train()
     assert {"epoch_1.pth", "epoch_2.pth"} <= {one.name for one in (tmp_path / "run").iterdir()}
-    with pytest.raises(ConfigError, match="no hook is named 'ChekpointHook'"):
+    with pytest.raises(ConfigError, match="'ChekpointHook'"):
         build(write(text, "default_hooks.checkpoint.type=ChekpointHook"))
 
 
