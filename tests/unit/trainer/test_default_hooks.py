@@ -71,16 +71,6 @@ def test_every_default_hook_may_be_removed():
     assert default_hooks(dict.fromkeys(DEFAULT_HOOKS)) == []
 
 
-def test_a_dialects_name_for_a_default_hook_replaces_ours():
-    from hookloop.trainer.adapters import dialects
-
-    theirs = dialects()["mmengine"].default_hooks
-    assert theirs
-    for name, ours in theirs.items():
-        names = [hook.name for hook in default_hooks({name: None})]
-        assert names == [one for one in DEFAULT_HOOKS if one != ours]
-
-
 def test_own_hooks_come_as_a_list_or_by_name():
     one, two = Mine(), Mine().named("two")
     assert own_hooks(None) == []
