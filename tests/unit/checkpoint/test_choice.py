@@ -70,15 +70,13 @@ def test_a_best_whose_file_is_gone_is_not_taken(tmp_path: Path) -> None:
     assert "best_accuracy" in choose(tmp_path, "best").path
     Path(choose(tmp_path, "best").path).unlink()
     assert choose(tmp_path).kind == "last"
-    with pytest.raises(CheckpointError, match="keeps no best checkpoint. There are: epoch_2.pth"):
+    with pytest.raises(CheckpointError, match="epoch_2.pth"):
         choose(tmp_path, "best")
 
 
 def test_a_store_that_was_not_given_is_named_and_not_opened(tmp_path: Path) -> None:
     train(tmp_path / "run", directory=str(tmp_path / "store"), best="loss")
-    with pytest.raises(
-        CheckpointError, match=r"store/run/.* with --checkpoint on the command line"
-    ):
+    with pytest.raises(CheckpointError, match="store/run/.*--checkpoint"):
         choose(tmp_path / "run")
 
 
@@ -114,7 +112,7 @@ def test_what_is_not_there_is_rejected(tmp_path: Path) -> None:
     make_trainer(run_dir=tmp_path / "run").train()  # No hook saves.
     with pytest.raises(CheckpointError, match="has no checkpoint"):
         choose(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="Did you mean 'best'"):
+    with pytest.raises(CheckpointError, match="'best'"):
         choose(tmp_path / "run", "bets")
 
 

@@ -92,7 +92,7 @@ def test_a_pointer_to_a_foreign_store_is_rejected_and_not_opened(run_dir, monkey
     opened = []
     monkeypatch.setattr("fsspec.core.url_to_fs", opened.append)
     point_to(run_dir, "memory://stranger/iter_1.pth")
-    with pytest.raises(CheckpointError, match="'memory://stranger/iter_1.pth', which is not a"):
+    with pytest.raises(CheckpointError, match="'memory://stranger/iter_1.pth'"):
         search_locations(str(run_dir))
     assert opened == []
 
