@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.search import load_newest, trusted_location
+    from hookloop.checkpoint.choose import load_newest, trusted_location
     from hookloop.checkpoint.store.ours import is_checkpoint_file
     from hookloop.checkpoint.store.pointer import LastPointer
     from hookloop.checkpoint.store.store import load as load_checkpoint
@@ -91,11 +91,11 @@ _PATHS = {
     "is_equal": "hookloop.objects.attributes:is_equal",
     "join_divided": "hookloop.trainer.several_ranks:join_divided",
     "load_checkpoint": "hookloop.checkpoint.store.store:load",
-    "load_newest": "hookloop.checkpoint.search:load_newest",
+    "load_newest": "hookloop.checkpoint.choose:load_newest",
     "numbered": "hookloop.trainer.adapters:numbered",
     "restore_state": "hookloop.objects.attributes:restore_state",
     "to_state": "hookloop.objects.attributes:to_state",
-    "trusted_location": "hookloop.checkpoint.search:trusted_location",
+    "trusted_location": "hookloop.checkpoint.choose:trusted_location",
 }
 
 
