@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import hookloop.dialects
 import hookloop.hooks
 from hookloop.engine.points import POINTS
 
@@ -214,6 +215,11 @@ def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (path.parent / target).exists(), f"{path.name} links {target}"
+
+
+def test_every_name_of_the_kit_is_on_its_page():
+    page = (ROOT / "docs" / "kit.md").read_text(encoding="utf-8")
+    assert not [name for name in hookloop.dialects.__all__ if f"`{name}`" not in page]
 
 
 # --- the whole repository ------------------------------------------------------------------------

@@ -51,9 +51,9 @@ def _first_line(hook: object) -> str:
 
 
 def _describe(name: str, hook: Callable[..., object]) -> str:
-    from hookloop.dialects import dialect_of_class
     from hookloop.engine.hook import Hook, Priority
     from hookloop.engine.points import POINTS
+    from hookloop.trainer.adapters import dialect_of_class
 
     lines = [
         f"{name}({parameters(hook)})",

@@ -23,33 +23,46 @@ if TYPE_CHECKING:
 ENDING = ".txt"
 """What a template's name ends in, so that no tool takes it for code of this package."""
 
+PACKAGE = "PACKAGE"
+"""What stands in a template's path for the package of a dialect."""
+
 RENAMED = {"gitignore": ".gitignore"}
 
 
 @click.command("new", short_help="Make a project that trains and passes its own test.")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--name", help="The name of the project; by default that of the directory.")
+@click.option(
+    "--dialect",
+    metavar="SYSTEM",
+    help="Make a package with a dialect instead: hooks of this system run in hookloop.",
+)
 @reporting
-def command(directory: Path, name: str | None) -> int:
+def command(directory: Path, name: str | None, dialect: str | None) -> int:
     """Make a project in DIRECTORY: model, data, config, a hook, tests.
 
-    It trains in seconds, on random data. A directory that is not empty is rejected.
+    It trains in seconds, on random data. A directory that is not empty is rejected. With --dialect,
+    it is a package that lets hooks of another system run, with a test.
     """
-    called = _checked(name if name is not None else directory.resolve().name)
+    if dialect is None:
+        called = _checked(name if name is not None else directory.resolve().name)
+    else:
+        called = _checked_system(dialect)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         what = "is not empty" if directory.is_dir() else "is a file"
         raise HookloopError(f"'{directory}' {what}: give a directory that does not exist yet.")
     made = []
-    for path, text in _templates(files("hookloop.cli") / "new_project"):
+    values = {"name": called, "version": VERSION, "series": VERSION.rpartition(".")[0]}
+    folder = "new_project" if dialect is None else "new_dialect"
+    for template, text in _templates(files("hookloop.cli") / folder):
+        path = template.replace(PACKAGE, f"hookloop_{called}")
         target = directory / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, Template(text).substitute(name=called, version=VERSION))
+        write_text(target, Template(text).substitute(values))
         made.append(path)
     set_result({"directory": str(directory), "name": called, "files": sorted(made)})
-    print_text(
-        f"{directory} has {', '.join(sorted(made))}.\n"
-        f"  cd {directory} && hookloop train config.yaml\n  pytest"
-    )
+    first = "hookloop train config.yaml" if dialect is None else "pip install -e ."
+    print_text(f"{directory} has {', '.join(sorted(made))}.\n  cd {directory} && {first}\n  pytest")
     return 0
 
 
@@ -59,6 +72,16 @@ def _checked(name: str) -> str:
         raise HookloopError(
             f"'{name}' cannot be the name of a project: write letters, digits, '-', '_' and '.', "
             "with --name."
+        )
+    return name
+
+
+def _checked_system(name: str) -> str:
+    """Reject a name that a Python package cannot have."""
+    if re.fullmatch(r"[a-z][a-z0-9_]*", name, re.ASCII) is None:
+        raise HookloopError(
+            f"'{name}' cannot be the name of a dialect: write the name of the package whose hooks "
+            "it runs, in small letters."
         )
     return name
 

@@ -93,15 +93,13 @@ def test_a_best_whose_file_is_gone_is_not_taken(tmp_path: Path) -> None:
     assert "best_accuracy" in choose(tmp_path, "best").path
     Path(choose(tmp_path, "best").path).unlink()
     assert choose(tmp_path).kind == "last"
-    with pytest.raises(CheckpointError, match="keeps no best checkpoint. There are: epoch_2.pth"):
+    with pytest.raises(CheckpointError, match="epoch_2.pth"):
         choose(tmp_path, "best")
 
 
 def test_a_store_that_was_not_given_is_named_and_not_opened(tmp_path: Path) -> None:
     train(tmp_path / "run", directory=str(tmp_path / "store"), best="loss")
-    with pytest.raises(
-        CheckpointError, match=r"store/run/.* with --checkpoint on the command line"
-    ):
+    with pytest.raises(CheckpointError, match="store/run/.*--checkpoint"):
         choose(tmp_path / "run")
 
 
@@ -139,7 +137,7 @@ def test_what_is_not_there_is_rejected(tmp_path: Path) -> None:
     make_trainer(run_dir=tmp_path / "run").train()  # No hook saves.
     with pytest.raises(CheckpointError, match="no checkpoint at all"):
         choose(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="Did you mean 'best'"):
+    with pytest.raises(CheckpointError, match="'best'"):
         choose(tmp_path / "run", "bets")
 
 
@@ -227,7 +225,7 @@ def test_a_pointer_to_a_foreign_store_is_rejected_and_not_opened(run_dir, monkey
     opened = []
     monkeypatch.setattr("fsspec.core.url_to_fs", opened.append)
     point_to(run_dir, "memory://stranger/iter_1.pth")
-    with pytest.raises(CheckpointError, match="'memory://stranger/iter_1.pth', which is not a"):
+    with pytest.raises(CheckpointError, match="'memory://stranger/iter_1.pth'"):
         search_locations(str(run_dir))
     assert opened == []
 

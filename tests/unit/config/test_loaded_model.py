@@ -89,7 +89,7 @@ def test_a_store_that_no_config_names_is_not_opened(tmp_path):
     save = SaveCheckpoint(directory=str(tmp_path / "store"), best="val/loss")
     trainer = tiny_trainer(save, run_dir=tmp_path / "run")
     trainer.train()
-    with pytest.raises(CheckpointError, match="store/run/.*if you trust that, give this path"):
+    with pytest.raises(CheckpointError, match="store/run/"):
         hookloop.load(tmp_path / "run", checkpoint="best", model=trainer.run.model)
 
 
@@ -112,13 +112,13 @@ def test_one_batch_or_many(run_dir):
 def test_a_run_without_a_config_needs_its_model(tmp_path):
     trainer = tiny_trainer(SaveCheckpoint(), run_dir=tmp_path)
     trainer.train()
-    with pytest.raises(CheckpointError, match=r"does not say how its model is built.*model=\.\.\."):
+    with pytest.raises(CheckpointError, match="model="):
         hookloop.load(tmp_path, checkpoint="last")
     loaded = hookloop.load(tmp_path, checkpoint="last", model=tiny_trainer().run.model)
     inputs = torch.ones(2, 4)
     assert torch.equal(loaded.predict(inputs), trainer.predict([inputs]))
     assert loaded.config == {} and not loaded.is_averaged
-    with pytest.raises(CheckpointError, match=r"keeps no best checkpoint.*epoch_2.pth"):
+    with pytest.raises(CheckpointError, match="epoch_2.pth"):
         hookloop.load(tmp_path, checkpoint="best")
     with pytest.raises(CheckpointError, match="do not fit the model: "):
         hookloop.load(tmp_path, checkpoint="last", model=torch.nn.Linear(2, 2))

@@ -106,7 +106,7 @@ def test_a_schedule_on_a_metric_follows_too():
 
 def test_a_schedule_that_cannot_take_a_group_is_rejected():
     run, first = make(schedule=lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=9))
-    with pytest.raises(HookError, match="OneCycleLR takes no further groups"):
+    with pytest.raises(HookError, match="OneCycleLR"):
         give_rate(Hook(), run, first, 0.01)
 
 

@@ -32,6 +32,6 @@ def test_setting_it_is_rejected_with_what_to_use(kind, name, way):
 def test_it_is_not_offered_either():
     task = Task(make_trainer().run)
     assert not hasattr(task, "phases")
-    with pytest.raises(HookError, match="asks for task.phases.*Use num_train_phases") as error:
+    with pytest.raises(HookError, match="task.phases.*num_train_phases") as error:
         task.phases  # noqa: B018 - the question itself
     assert "phases" not in str(error.value).partition("Available:")[2].split(", ")

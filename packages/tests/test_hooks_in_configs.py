@@ -1,11 +1,18 @@
 """Hooks of other systems in a config: their names, their arguments, what they are given."""
 
 import re
+import sys
 
 import pytest
+from click.testing import CliRunner
 
+from hookloop import hooks
+from hookloop.cli.main import cli
+from hookloop.config import namespaces
 from hookloop.config.build import build
-from hookloop.errors import ConfigError
+from hookloop.dialects import installed
+from hookloop.errors import ConfigError, HookError
+from hookloop.trainer.default_hooks import DEFAULT_HOOKS, default_hooks
 
 BASE = """
 model: {{type: proj.Net}}
@@ -23,6 +30,7 @@ hooks:
 OWN = """
 from hookloop_dialects.emloop.hooks import SaveBest
 from hookloop_dialects.imix import HookBase
+from hookloop_mmengine.hooks import Hook
 
 
 class SaveMine(SaveBest):
@@ -34,6 +42,17 @@ class SaveMine(SaveBest):
 class Early(HookBase):
     def before_train(self):
         self.trainer.log_buffer.put_scalar("begun", 1)
+
+
+class Foreign(Hook):
+    calls = 0
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.calls += 1
+
+
+class ForeignShort(Hook):
+    def after_train_iter(self, runner): ...
 """
 
 
@@ -76,7 +95,7 @@ def test_a_hook_of_imix_has_a_level(make):
 
 
 def test_other_hooks_have_none(make):
-    with pytest.raises(ConfigError, match="no argument 'level'"):
+    with pytest.raises(ConfigError, match="'level'"):
         make(["{type: StopAfter, epochs: 1, level: 40}"])
 
 
@@ -98,7 +117,7 @@ def test_default_hooks_of_the_mmengine_document_are_taken_as_they_are(write, tmp
     )
     build(write(text)).train()
     assert {"epoch_1.pth", "epoch_2.pth"} <= {one.name for one in (tmp_path / "run").iterdir()}
-    with pytest.raises(ConfigError, match="no hook is named 'ChekpointHook'"):
+    with pytest.raises(ConfigError, match="'ChekpointHook'"):
         build(write(text, "default_hooks.checkpoint.type=ChekpointHook"))
 
 
@@ -121,3 +140,58 @@ def test_a_section_of_one_system_decides(write, tmp_path):
     trainer = build(write(f"{text}  - {{type: ProfilerHook}}\n"))
     (hook,) = trainer.run.hooks
     assert type(hook.foreign).__module__ == "hookloop_mmengine.hooks.profiler_hook"
+
+
+def test_every_limits_a_foreign_hook_or_is_rejected(make):
+    trainer = make(["{type: own_hooks.Foreign, name: say, every: 2 iters}"])
+    trainer.train()
+    (hook,) = trainer.run.hooks
+    assert hook.foreign.calls == trainer.run.progress.iter // 2
+    with pytest.raises(ConfigError, match="every = '1 epoch' limits nothing"):
+        make(["{type: own_hooks.Foreign, every: 1 epoch}"])
+    with pytest.raises(ConfigError, match="'every' cannot limit EMAHook: it has arguments of its"):
+        make(["{type: EMAHook, dialect: mmengine, every: 2 epochs}"])
+
+
+def test_a_wrong_signature_is_reported_with_its_line(make):
+    with pytest.raises(ConfigError, match=r"a.yaml:\d+: .*after_train_iter has the signature"):
+        make(["{type: own_hooks.ForeignShort}"])
+
+
+def test_a_hook_of_one_dialect_is_found_by_its_plain_name():
+    names = namespaces.hooks()
+    catalogues = [set(dialect.catalogue()) for dialect in installed().values()]
+    counts = {name: sum(name in names for names in catalogues) for name in set().union(*catalogues)}
+    own = {name for name, count in counts.items() if count == 1} - set(hooks.__all__)
+    shared = {name for name, count in counts.items() if count > 1} - set(hooks.__all__)
+    assert "SyncBuffersHook" in own
+    assert names["SyncBuffersHook"].__name__ == "SyncBuffersHook"  # type: ignore[attr-defined]
+    for name in sorted(shared)[:3]:
+        with pytest.raises(HookError, match=f"'{name}' is a hook of .* and of .*: choose one with"):
+            names[name]
+
+
+def test_a_dialects_name_for_a_default_hook_replaces_ours():
+    from hookloop.trainer.adapters import dialects
+
+    theirs = dialects()["mmengine"].default_hooks
+    assert theirs
+    for name, ours in theirs.items():
+        names = [hook.name for hook in default_hooks({name: None})]
+        assert names == [one for one in DEFAULT_HOOKS if one != ours]
+
+
+def test_a_hook_of_a_dialect_says_so():
+    output = CliRunner().invoke(cli, ["hooks", "EMAHook"]).output
+    assert output.startswith("EMAHook(ema_type=")
+    assert "dialect:   mmengine" in output
+
+
+def test_a_foreign_package_is_imported_from_our_dialect(project):
+    (project / "foreign.py").write_text(
+        "from mmengine.hooks import Hook\nprint(Hook.__module__.split('.')[0])\n"
+    )
+    printed = CliRunner().invoke(cli, ["run", "--alias", "mmengine", "foreign.py"]).stdout
+    assert printed == "hookloop_mmengine\n"
+    assert CliRunner().invoke(cli, ["run", "--alias", "mmengin", "foreign.py"]).exit_code == 2
+    assert "mmengine" not in sys.modules

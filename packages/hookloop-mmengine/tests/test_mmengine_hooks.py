@@ -16,7 +16,9 @@ from hookloop.hooks import StepSchedules
 
 pytestmark = pytest.mark.slow
 
-RECORD = json.loads((Path(__file__).parents[1] / "fixtures" / "mmengine_hooks.json").read_text())
+RECORD = json.loads(
+    (Path(__file__).parents[3] / "tests" / "fixtures" / "mmengine_hooks.json").read_text()
+)
 # What a native run does in another way, with the page of the dialect as its reason.
 OTHERWISE = {"FreezeHook"}
 

@@ -19,7 +19,7 @@ from hookloop.errors import ConfigError
 
 pytestmark = pytest.mark.slow  # Each case is a run of the command line, or several trainings.
 
-CONFIG = Path(__file__).parents[2] / "examples" / "emloop_document" / "config.yaml"
+CONFIG = Path(__file__).parents[3] / "examples" / "emloop_document" / "config.yaml"
 
 FIRST = """
 hooks:

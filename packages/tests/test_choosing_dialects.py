@@ -11,6 +11,7 @@ from hookloop.config.build import build
 from hookloop.config.load import load
 from hookloop.config.registry import HOOKS
 from hookloop.errors import ConfigError, HookError
+from hookloop.trainer.adapters import dialect_of_class
 
 CONFIG = """
 model: {{type: torch.nn.Linear, in_features: 4, out_features: 1}}
@@ -60,7 +61,7 @@ def test_an_explicit_dialect_decides():
 
 def test_an_unknown_dialect_is_rejected():
     hook = type("Plain", (), {"dialect": "mmengne"})()
-    with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
+    with pytest.raises(HookError, match="'mmengine'"):
         make_trainer(hooks=[hook])
 
 
@@ -104,7 +105,7 @@ def test_a_chosen_dialect_decides_names_of_several(chosen):
     with dialects.alias(chosen):
         assert dialects.chosen() == (chosen,)
         for name in ("CheckpointHook", "ProfilerHook"):
-            assert dialects.dialect_of_class(HOOKS.get(name)).name == chosen
+            assert dialect_of_class(HOOKS.get(name)).name == chosen
     assert dialects.chosen() == ()
     with dialects.alias("emloop"), pytest.raises(HookError, match="--alias mmengine"):
         HOOKS.get("ProfilerHook")  # emloop has no hook of this name.
@@ -200,7 +201,7 @@ def test_a_hook_file_of_mmengine_is_named_in_a_config_of_the_command_line(tmp_pa
 
     from hookloop.cli.main import cli
 
-    monkeypatch.setattr("sys.path", [*sys.path, str(Path(__file__).parents[3])])
+    monkeypatch.setattr("sys.path", [*sys.path, str(Path(__file__).parents[2])])
     (tmp_path / "foreign_hooks.py").write_text(HOOK_FILE)
     hooks = "imports: foreign_hooks\nhooks: [{type: CountIterations, interval: 5}]"
     (tmp_path / "config.yaml").write_text(CONFIG.format(hooks=hooks))
@@ -217,7 +218,6 @@ def test_the_parts_of_a_dialect_are_public_and_loaded_when_used():
     from hookloop.dialects import adapter
 
     assert dialects.Adapter is adapter.Adapter
-    assert dialects.HookError is HookError
-    with pytest.raises(AttributeError, match="no attribute 'Adaptor'"):
+    with pytest.raises(AttributeError, match="'Adaptor'"):
         dialects.Adaptor  # noqa: B018 - asking is the test
     assert set(dialects.__all__) == set(dir(dialects))

@@ -22,10 +22,10 @@ from hookloop_mmengine.runner.checkpoint import Held, read_checkpoint
 
 pytestmark = pytest.mark.slow  # Whole trainings, compared with recorded ones.
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "tests" / "fixtures"
 RECORD = json.loads((FIXTURES / "mmengine.json").read_text())
 CHECKPOINT = FIXTURES / "mmengine_epoch_2.pth"
-TUTORIAL = Path(__file__).parents[1] / "downstream" / "tutorial.py"
+TUTORIAL = Path(__file__).parents[3] / "tests" / "downstream" / "tutorial.py"
 
 
 @pytest.fixture(autouse=True)
