@@ -24,7 +24,7 @@ from hookloop.data.random.states import seed_all
 from hookloop.engine.points import PointTable
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.writing.write_to import WriteTo
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.inputs import check_model, expected_progress

@@ -12,8 +12,8 @@ from hookloop.checkpoint.choose import BEST, BestCheckpoint, choose
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, HookloopError
-from hookloop.hooks.average_weights import AverageWeights
-from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.weights.average_weights import AverageWeights
 from hookloop.trainer.state.parts import holding_weights, restore_model
 from hookloop.trainer.state.ranks import restore_buffers, undeclared_of_rank
 from hookloop.trainer.state.run_state import RunState
