@@ -240,7 +240,7 @@ def test_a_resume_on_the_same_batches_is_exact(tmp_path):
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True])
 def test_other_numbers_of_batches_are_rejected(count):
-    with pytest.raises(DataError, match="overfit=.*: it must be a whole number, at least 1"):
+    with pytest.raises(DataError, match="overfit=.*1"):
         make_classifier(overfit=count)
 
 

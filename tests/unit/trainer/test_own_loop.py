@@ -149,7 +149,7 @@ def test_a_signal_ends_it_after_the_iteration():
 
 def test_a_hook_within_the_update_is_rejected():
     with (
-        pytest.raises(HookError, match=r"'clip_gradients' acts at before_update"),
+        pytest.raises(HookError, match="'clip_gradients'.*before_update"),
         make_trainer(hooks=[ClipGradients(1.0)]).loop(),
     ):
         pass
@@ -165,7 +165,7 @@ def test_an_optimizer_with_a_closure_is_for_a_loop_of_ones_own():
     model = make_model()
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
     trainer = make_trainer(model=model, optimizer=optimizer, max_epochs=2)
-    with pytest.raises(ModelError, match=r"LBFGS .* trainer.loop\(\)"):
+    with pytest.raises(ModelError, match=r"LBFGS.*trainer.loop\(\)"):
         trainer.train()
     losses = []
     with trainer.loop() as batches:

@@ -164,7 +164,7 @@ def test_a_step_that_calls_backward_is_rejected(returned):
             "nothing": None,
         }[returned]
 
-    with pytest.raises(ModelError, match=r"calls backward\(\) itself \(test_first_loss.py:"):
+    with pytest.raises(ModelError, match=r"backward\(\).*\(test_first_loss.py"):
         train(nn.Linear(4, 2), LABELS, step=step)
 
 

@@ -63,7 +63,7 @@ def test_one_of_two_losses_without_a_gradient_fails():
         return run.model[0](batch[0]).square().mean()
 
     model, steps = make_model(), {"one": loss_of, "two": of_the_other}
-    with pytest.raises(ModelError, match="optimizer 'two' through a whole epoch"):
+    with pytest.raises(ModelError, match="'two'"):
         train(steps, model=model, optimizer=two_optimizers(model), max_epochs=8)
 
 
@@ -136,7 +136,7 @@ def test_one_of_two_may_be_trained_less_often():
 
 def test_one_of_two_that_is_never_trained_fails():
     model = make_model()
-    with pytest.raises(ModelError, match=r"step\['two'\] returned None through a whole epoch"):
+    with pytest.raises(ModelError, match=r"step\['two'\].*None"):
         train(
             {"one": loss_of, "two": forgets_return},
             model=model,
