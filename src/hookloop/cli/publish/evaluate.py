@@ -138,7 +138,7 @@ def opened(
 
 
 def _keeps_best(trainer: Trainer, home: Path) -> bool:
-    from hookloop.checkpoint.named import find_best
+    from hookloop.checkpoint.choose import find_best
 
     stores = [store for hook in trainer.run.hooks for store in hook.stores(home)]
     return bool(find_best(home, stores))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
     from hookloop.checkpoint.export.export import Example
-    from hookloop.config.run_model import RunModel
+    from hookloop.config.loaded_model import LoadedModel
 
 FORMATS = ("onnx", "torch.export", "safetensors", "torchscript")
 
@@ -67,12 +67,12 @@ def command(
     """
     from hookloop.checkpoint.export.export import SUFFIXES, write_model
     from hookloop.checkpoint.export.export_check import compare
-    from hookloop.config.run_model import load_run_model
+    from hookloop.config.loaded_model import load_model
 
     path = output if output is not None else run / f"model{SUFFIXES[kind]}"
     if not path.parent.is_dir():
         raise HookloopError(f"There is no directory '{path.parent}' to write '{path.name}' into.")
-    made = load_run_model(run, checkpoint)
+    made = load_model(run, checkpoint=checkpoint, device="cpu")
     example, source = (None, "") if kind == "safetensors" else _example(made, shapes)
     try:
         with drafted(path) as draft:  # A program that computes something else is not kept.
@@ -97,7 +97,7 @@ def command(
     return 0
 
 
-def _describe(result: dict[str, object], made: RunModel) -> str:
+def _describe(result: dict[str, object], made: LoadedModel) -> str:
     size = show_size(cast("int", result["bytes"]))
     lines = [f"{result['file']}: {result['format']}, {size}, {made.chosen}."]
     if made.chosen.others:
@@ -117,7 +117,7 @@ def _describe(result: dict[str, object], made: RunModel) -> str:
     return "\n".join(lines)
 
 
-def _example(made: RunModel, shapes: tuple[str, ...]) -> tuple[Example, str]:
+def _example(made: LoadedModel, shapes: tuple[str, ...]) -> tuple[Example, str]:
     from hookloop.checkpoint.export.export import Example, at_least_two
     from hookloop.data.batch import size_of
 

@@ -16,7 +16,7 @@ from hookloop.runs.shown import show_size
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hookloop.checkpoint.choice import Chosen
+    from hookloop.checkpoint.choose import Chosen
     from hookloop.checkpoint.export.publish import Format
     from hookloop.checkpoint.export.publish_run import Publication
 
@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913 - one for each option
     Nothing of the run is executed. The token for the hub is that of huggingface_hub: HF_TOKEN, or
     what 'hf auth login' stored.
     """
-    from hookloop.checkpoint.choice import choose
+    from hookloop.checkpoint.choose import choose
     from hookloop.checkpoint.export.publish_run import check_target, collect, write
 
     target = to or str(run / "published")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.checkpoint.choice import hash_of
 from hookloop.checkpoint.export.export import (
     SUFFIXES,
     Example,
@@ -22,6 +21,7 @@ from hookloop.data.model_inputs import inputs_for
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, HookloopError, ModelError
 from hookloop.runs.files import make_folder
+from hookloop.runs.policy import hash_of
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:

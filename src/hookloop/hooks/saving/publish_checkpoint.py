@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from hookloop.checkpoint.choice import choose
+from hookloop.checkpoint.choose import best_in, choose, search_locations
 from hookloop.checkpoint.export.publish import Format, publish
 from hookloop.checkpoint.export.publish_run import check_target, collect, write
-from hookloop.checkpoint.named import best_in
-from hookloop.checkpoint.search import search_locations
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
@@ -143,8 +140,4 @@ class PublishCheckpoint(Hook):
 def _metadata(saved: Saved | None, names: Sequence[str]) -> dict[str, object]:
     """Return the metadata of a published file."""
     about: dict[str, object] = {"hookloop": VERSION, "checkpoints": list(names)}
-    if saved is not None:
-        # A safetensors header is JSON, which has neither NaN nor infinity.
-        metrics = {name: value for name, value in saved.metrics.items() if isfinite(value)}
-        about |= {"epoch": saved.epoch, "iter": saved.iter, "metrics": metrics}
-    return about
+    return about if saved is None else about | saved.describe()

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.checkpoint.named import BestCheckpoint, best_in
+from hookloop.checkpoint.choose import BestCheckpoint, best_in
 from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.retention import Keep, without_surplus
 from hookloop.checkpoint.saving.writer import MAX_WAIT
