@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hookloop"
 MODULES = sorted(SOURCE.rglob("*.py"))
 CORE = sorted((SOURCE / "engine").glob("*.py"))
-ENGINE = [*CORE, *(one for room in ("update", "trainer") for one in (SOURCE / room).glob("*.py"))]
+ENGINE = [*CORE, *(one for room in ("update", "trainer") for one in (SOURCE / room).rglob("*.py"))]
 
 
 def tree_of(path):
@@ -48,7 +48,7 @@ def test_public_names_are_importable(package):  # That they are sorted, ruff hol
 def test_a_hook_stands_in_the_file_of_its_name():
     for name in hookloop.hooks.__all__:
         hook = getattr(hookloop.hooks, name)
-        assert hook.__module__ == f"hookloop.hooks.{hook.name}"
+        assert hook.__module__.rpartition(".")[2] == hook.name
 
 
 # --- layers ---------------------------------------------------------------------------------------

@@ -219,7 +219,7 @@ def test_it_has_an_entry_in_the_documentation(name):
 
 
 def test_every_module_of_a_hook_is_in_the_list_of_all_hooks():
-    modules = {path.stem for path in Path(hookloop.hooks.__file__).parent.glob("[!_]*.py")}
+    modules = {path.stem for path in Path(hookloop.hooks.__file__).parent.glob("*/[!_]*.py")}
     assert modules == {getattr(hookloop.hooks, name).name for name in hookloop.hooks.__all__}
 
 

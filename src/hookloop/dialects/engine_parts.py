@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.search import load_newest, trusted_location
+    from hookloop.checkpoint.choose import load_newest, trusted_location
     from hookloop.checkpoint.store.ours import is_checkpoint_file
     from hookloop.checkpoint.store.pointer import LastPointer
     from hookloop.checkpoint.store.store import load as load_checkpoint
@@ -108,13 +108,13 @@ _PATHS = {
     "join_divided": "hookloop.trainer.several_ranks:join_divided",
     "length_of": "hookloop.data.position.measures:length_of",
     "load_checkpoint": "hookloop.checkpoint.store.store:load",
-    "load_newest": "hookloop.checkpoint.search:load_newest",
+    "load_newest": "hookloop.checkpoint.choose:load_newest",
     "numbered": "hookloop.trainer.adapters:numbered",
     "pair_of": "hookloop.data.batch:pair_of",
     "restore_state": "hookloop.objects.attributes:restore_state",
     "to_portable": "hookloop.data.portable:to_portable",
     "to_state": "hookloop.objects.attributes:to_state",
-    "trusted_location": "hookloop.checkpoint.search:trusted_location",
+    "trusted_location": "hookloop.checkpoint.choose:trusted_location",
     "without_phase": "hookloop.metrics.results:without_phase",
 }
 

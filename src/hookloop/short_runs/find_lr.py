@@ -64,7 +64,7 @@ class RateSearch:
 
     def save_png(self, path: str | Path) -> None:
         """Draw the loss over the learning rate; needs matplotlib, the extra ``plots``."""
-        from hookloop.hooks._figures import new_figure, require_plots
+        from hookloop.hooks.showing._figures import new_figure, require_plots
         from hookloop.writers.pixels import encode_png, to_pixels
 
         require_plots("find_lr")

@@ -29,7 +29,7 @@ from torch.optim.lr_scheduler import (
 
 from hookloop.engine.schedule_ahead import is_known, rates_ahead
 from hookloop.every import count_of
-from hookloop.hooks.step_schedules import StepSchedules
+from hookloop.hooks.schedules.step_schedules import StepSchedules
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run

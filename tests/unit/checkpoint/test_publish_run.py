@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from tests.tiny import make_classifier
 
-from hookloop.checkpoint.choice import choose
+from hookloop.checkpoint.choose import choose
 from hookloop.checkpoint.export.publish import read_metadata
 from hookloop.checkpoint.export.publish_run import Publication, check_target, collect, write
 from hookloop.errors import CheckpointError, HookloopError

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hookloop.cli.main import VERBS, cli
-from hookloop.cli.plugged import OURS
+from hookloop.cli.shared.plugged import OURS
 
 
 def test_help_lists_every_verb_in_the_order_of_use() -> None:
@@ -97,7 +97,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
                 *("--dry-run", "--traceback"),
             ]
         ),
-        "new": ["--name", "--traceback"],
+        "new": ["--dialect", "--name", "--traceback"],
         "config": ["--alias", "--sources", "--traceback"],
         "schema": ["--traceback"],
         "completion": ["--traceback"],

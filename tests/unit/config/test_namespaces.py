@@ -53,6 +53,6 @@ def test_an_unknown_hook_is_a_key_error() -> None:
 def test_the_hooks_are_imported_one_by_one() -> None:
     code = (
         "import sys\nfrom hookloop.config.namespaces import hooks\n"
-        "hooks()['StopAfter']\nsys.exit('hookloop.hooks.write_csv' in sys.modules)"
+        "hooks()['StopAfter']\nsys.exit('hookloop.hooks.writing.write_csv' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -152,23 +152,19 @@ def test_a_method_that_cannot_be_inspected_is_accepted():
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ({}, ("quiet", "raise", None)),
-        ({"name": "mine", "on_error": "disable"}, ("mine", "disable", None)),
-        ({"checkpoint_folder": "/data"}, ("quiet", "raise", "/data")),
-        ({"name": len, "checkpoint_folder": None}, ("quiet", "raise", None)),
+        ({}, ("quiet", "raise")),
+        ({"name": "mine", "on_error": "disable"}, ("mine", "disable")),
+        ({"name": len}, ("quiet", "raise")),
     ],
 )
-def test_what_a_config_sets_on_a_hook_is_read_from_the_instance(attributes, expected, tmp_path):
+def test_what_a_config_sets_on_a_hook_is_read_from_the_instance(attributes, expected):
     class Quiet(Base):
         name = "a class attribute may mean something else"
-        checkpoint_folder = "so may this one"
 
     foreign = Quiet()
     vars(foreign).update(attributes)
     adapter = adapt(foreign)
-    name, on_error, folder = expected
-    assert (adapter.name, adapter.on_error) == (name, on_error)
-    assert adapter.stores(tmp_path) == (() if folder is None else (folder,))
+    assert (adapter.name, adapter.on_error) == expected
     assert not adapter.acts
 
 

@@ -6,7 +6,7 @@ from torch.optim import lr_scheduler
 from hookloop import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import ScheduleParameter
-from hookloop.hooks._live_settings import find_setting
+from hookloop.hooks.ending._live_settings import find_setting
 
 SCHEDULES = {
     "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda step: 0.99**step),

@@ -6,7 +6,7 @@ from tests.tiny import make_data, make_trainer
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import RequireMetric
-from hookloop.hooks.require_metric import RequirementNotMetError
+from hookloop.hooks.ending.require_metric import RequirementNotMetError
 
 
 def trainer(scores, tmp_path, max_epochs=6, **options):

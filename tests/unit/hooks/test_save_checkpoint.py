@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.tiny import make_data, make_trainer, record
 
-from hookloop.checkpoint.named import load_named
+from hookloop.checkpoint.choose import choose
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, HookError, MetricError
@@ -373,7 +373,7 @@ def test_a_resume_takes_the_newest_and_a_test_the_best_of_several(tmp_path):
     trainer = train(tmp_path, hook, 3, scores=[0.1, 0.9, 0.5])
     assert CheckpointStore(tmp_path).newest()[0] == "best_acc_epoch_3.pth"
     trainer.validate(checkpoint="best")
-    assert load_named("best", tmp_path)[0].endswith("best_acc_epoch_2.pth")
+    assert choose(tmp_path, "best").path.endswith("best_acc_epoch_2.pth")
 
 
 def test_a_validation_without_training_saves_nothing_and_is_not_remembered(tmp_path):

@@ -8,7 +8,7 @@ from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError, HookError
 from hookloop.hooks import AverageWeights, MomentumTeacher, SaveCheckpoint
 from hookloop.testing import tiny_trainer
-from hookloop.trainer.other_weights import OtherWeights, best_of, find_for
+from hookloop.trainer.other_weights import OtherWeights, best_of
 
 
 def assert_same_bits(one, other):
@@ -148,8 +148,7 @@ def test_a_missing_checkpoint_is_rejected(tmp_path):
     with pytest.raises(CheckpointError, match="'iter_77.pth'"):
         trainer.test(checkpoint="iter_77.pth")
     assert len(best_of(trainer.run)) == 2
-    label, checkpoint = find_for(trainer.run, "iter_2.pth")
-    OtherWeights(trainer.run, label, checkpoint).put_back()
+    OtherWeights(trainer.run, "iter_2.pth").put_back()
 
 
 def evaluate_on_ranks(run_dir, parallel):

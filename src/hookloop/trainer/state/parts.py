@@ -25,8 +25,8 @@ from hookloop.checkpoint.state.schema import check_optimizer, restoring
 from hookloop.checkpoint.state.shape import has_same_form
 from hookloop.data.random.states import GeneratorStates
 from hookloop.errors import CheckpointError
-from hookloop.hooks.average_weights import AverageWeights
-from hookloop.hooks.momentum_teacher import MomentumTeacher
+from hookloop.hooks.weights.average_weights import AverageWeights
+from hookloop.hooks.weights.momentum_teacher import MomentumTeacher
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
 from hookloop.trainer.meant_changes import Built, apply_changes, record_changes
