@@ -1,6 +1,6 @@
 """The page of capabilities names hooks and parameters that exist.
 
-The table has what the five systems can do; a hook for which none of them has a capability needs none.
+The table has what the five systems can do; a hook without a counterpart needs no row.
 """
 
 import inspect
