@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.objects.attributes import NO_STATE, is_equal, restore_state, to_state
+from hookloop.objects.values import NO_STATE, is_equal, restore_state, to_state
 
 
 class Kind(IntEnum):

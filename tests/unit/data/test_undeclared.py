@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from hookloop.checkpoint.state.undeclared import Root, Undeclared
-from hookloop.objects.values import NO_STATE, mark_of, restore_value, to_value
+from hookloop.objects.marks import mark_of
+from hookloop.objects.values import NO_STATE, restore_value, to_value
 
 CPU = torch.device("cpu")
 
