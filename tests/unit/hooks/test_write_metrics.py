@@ -110,6 +110,21 @@ def test_the_summary_of_a_running_run_has_best_values_and_time(tmp_path):
     assert all(run.seconds is not None and run.seconds < 60 for run in seen)
 
 
+def test_what_the_summary_has_is_among_the_lines(tmp_path):
+    """A process that is killed at any moment has lost no line of what its summary shows."""
+
+    class Look(Hook):
+        def after_val(self, run):
+            directory = RunDir(run.dir)
+            lines = jsonl_points(directory.metrics_file, "val/accuracy")
+            seen.append((directory.read_summary()["iter"], lines))
+
+    seen = []
+    make_classifier(hooks=[WriteMetrics(), Look()], run_dir=tmp_path, max_epochs=3).train()
+    assert len(seen) == 3
+    assert all(lines[-1][0] == done for done, lines in seen)
+
+
 def test_the_time_of_a_run_excludes_pauses_and_later_evaluations(tmp_path):
     def trainer(**options):
         return make_classifier(

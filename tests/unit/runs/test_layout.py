@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from hookloop.errors import HookloopError, RunExistsError
+from hookloop.runs.interventions import read_interventions
 from hookloop.runs.layout import Pointer, RunDir, write_text
 
 
@@ -32,6 +33,11 @@ def test_a_directory_that_holds_a_run_is_rejected(tmp_path: Path, name: str) -> 
 def test_a_directory_with_other_files_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     assert RunDir.create(tmp_path).path == tmp_path
+
+
+def test_a_directory_may_be_given_as_text(tmp_path: Path) -> None:
+    assert RunDir(str(tmp_path)) == RunDir(tmp_path)
+    assert [*read_interventions(RunDir(str(tmp_path)))] == []
 
 
 def test_a_file_is_no_run_directory(tmp_path: Path) -> None:

@@ -245,6 +245,33 @@ def test_nor_does_what_model_step_and_data_count_in_plain_attributes(tmp_path):
     assert_equal(one("plain"), one("asked", 1, 2, 4))
 
 
+def test_nor_does_what_a_forward_makes_when_it_first_evaluates(tmp_path):
+    class Lazy(torch.nn.Module):
+        def forward(self, inputs):
+            if not self.training and not hasattr(self, "scale"):
+                self.scale = inputs.abs().mean().item()
+            return inputs * getattr(self, "scale", 1.0)
+
+    def one(name, *asked):
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 1), Lazy())
+        Trainer(
+            model,
+            train_data=DataLoader(make_data(12).dataset, batch_size=4),
+            val_data=make_data(8),
+            val_every="2 epochs",
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.05),
+            loss=torch.nn.functional.mse_loss,
+            max_epochs=3,
+            run_dir=tmp_path / name,
+            hooks=[AskAt(*asked)],
+            default_hooks=False,
+        ).train()
+        return {"weight": model[0].weight, "scale": torch.tensor(model[1].scale)}
+
+    assert_equal(one("plain"), one("asked", 1, 2))
+
+
 def test_a_stream_that_was_asked_for_does_not_disturb_one_that_is_planned(tmp_path):
     streams = {"a": LOADERS["shuffled"](), "b": make_data(8)}
 
