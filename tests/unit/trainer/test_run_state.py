@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
