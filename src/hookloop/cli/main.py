@@ -21,7 +21,7 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
-    "Proofs": ("verify-resume", "verify-hooks", "reproduce"),
+    "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
 }
 """The verbs by purpose, in the order of their use."""
