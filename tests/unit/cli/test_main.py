@@ -86,6 +86,9 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "reproduce": sorted(
             ["--alias", "--iters", "--run-dir", "--sources", "--traceback", "--trust"]
         ),
+        "replay": sorted(
+            ["--alias", "--anyway", "--at", "--check", "--hook", "--iter", "--traceback"]
+        ),
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
         "join": ["--part", "--traceback"],
