@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import hookloop.dialects
 import hookloop.hooks
 from hookloop.engine.points import POINTS
 
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hookloop"
 MODULES = sorted(SOURCE.rglob("*.py"))
 CORE = sorted((SOURCE / "engine").glob("*.py"))
-ENGINE = [*CORE, *(one for room in ("update", "trainer") for one in (SOURCE / room).glob("*.py"))]
+ENGINE = [*CORE, *(one for room in ("update", "trainer") for one in (SOURCE / room).rglob("*.py"))]
 
 
 def tree_of(path):
@@ -47,7 +48,7 @@ def test_public_names_are_importable(package):  # That they are sorted, ruff hol
 def test_a_hook_stands_in_the_file_of_its_name():
     for name in hookloop.hooks.__all__:
         hook = getattr(hookloop.hooks, name)
-        assert hook.__module__ == f"hookloop.hooks.{hook.name}"
+        assert hook.__module__.rpartition(".")[2] == hook.name
 
 
 # --- layers ---------------------------------------------------------------------------------------
@@ -214,6 +215,11 @@ def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (path.parent / target).exists(), f"{path.name} links {target}"
+
+
+def test_every_name_of_the_kit_is_on_its_page():
+    page = (ROOT / "docs" / "kit.md").read_text(encoding="utf-8")
+    assert not [name for name in hookloop.dialects.__all__ if f"`{name}`" not in page]
 
 
 # --- the whole repository ------------------------------------------------------------------------

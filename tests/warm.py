@@ -28,7 +28,7 @@ import array, json, os, signal, socket, sys
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 name = os.path.basename(sys.argv[0])
 # Ranks and the trials of a sweep look whether their parent lives.
-if name == "python" and ("RANK" in os.environ or "hookloop.cli.sweep_process" in sys.argv):
+if name == "python" and ("RANK" in os.environ or "hookloop.cli.search.sweep_process" in sys.argv):
     os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX)
 server.connect({path!r})
@@ -238,7 +238,7 @@ if __name__ == "__main__":
     import torch
     import torch._dynamo  # noqa: F401 - every optimizer imports it, for longer than torch itself
 
-    import hookloop.cli.train
+    import hookloop.cli.train.train
     import hookloop.config.build  # noqa: F401
 
     sys.exit(serve(sys.argv[1]))

@@ -503,3 +503,29 @@ def test_rows_that_native_hooks_stand_for_are_made_of_them():
     assert isinstance(row, Catalogued)
     trainer = make_trainer(hooks=[row], model=make_model())
     assert [line.hook for line in trainer.timetable()] == ["clip_gradients"]
+
+
+def test_foreign_hooks_of_one_class_get_numbers():
+    from hookloop_mmengine.hooks import Hook as MMHook
+
+    trainer = make_trainer(hooks=[MMHook(), MMHook(), MMHook()])
+    trainer.train()
+    assert [hook.name for hook in trainer.run.hooks] == ["hook", "hook_2", "hook_3"]
+
+
+def test_natives_and_foreign_hooks_keep_their_order():
+    from hookloop_mmengine.hooks import Hook as MMHook
+
+    calls = []
+
+    def native(name, priority):
+        method = lambda self, run: calls.append(name)  # noqa: E731
+        return type(name, (Hook,), {"after_train_iter": method, "priority": priority})()
+
+    def foreign(name, priority):
+        method = lambda self, runner, **_: calls.append(name)  # noqa: E731
+        return type(name, (MMHook,), {"after_train_iter": method, "priority": priority})()
+
+    hooks = [native("C", 50), foreign("B", "ABOVE_NORMAL"), foreign("D", "NORMAL"), native("A", 0)]
+    make_trainer(hooks=hooks, max_iters=1).train()
+    assert calls == ["A", "B", "C", "D"]

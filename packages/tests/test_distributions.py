@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop import dialects
+from hookloop import beside, dialects, hooks
 from hookloop.dialects import import_name
 from hookloop.version import VERSION
 
@@ -128,3 +128,14 @@ def test_no_package_of_a_dialect_is_imported_before_a_hook_needs_it():
         *("hookloop_callbacks.dialects", "hookloop_dialects.dialects", "hookloop_mmengine.dialect"),
         *("hookloop_mmengine.missing", "hookloop_mmengine.version"),  # Of the package itself.
     }
+
+
+def test_the_engine_names_what_to_install():
+    for name, project in PROJECTS.items():
+        for dialect in project.get("entry-points", {}).get("hookloop.dialects", {}):
+            assert beside.EXTRAS[dialect] == name.removeprefix("hookloop-")
+    assert set(beside.EXTRAS) == set(BUILT_IN)
+    for name, dialect in BUILT_IN.items():
+        own = {hook for hook in dialect.catalogue() if "." not in hook} - {*hooks.__all__}
+        assert set(beside.HOOKS.get(name, "").split()) == own
+        assert set(beside.PACKAGES[name].split()) == set(dialect.packages)

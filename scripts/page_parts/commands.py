@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import click
 
-from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.main import COMMANDS, VERBS, cli
-from hookloop.cli.output import JSON, QUIET
-from hookloop.cli.plugged import OURS
+from hookloop.cli.shared.examples import EXAMPLES
+from hookloop.cli.shared.output import JSON, QUIET
+from hookloop.cli.shared.plugged import OURS
 
 PAGE = """\
 # Commands and options

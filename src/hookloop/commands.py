@@ -7,7 +7,7 @@ names a `click.Command`, which is imported when the command is used::
     count = "my_package.command:command"
 """
 
-from hookloop.cli.output import set_result
-from hookloop.cli.report import print_text, reporting
+from hookloop.cli.shared.output import set_result
+from hookloop.cli.shared.report import print_text, reporting
 
 __all__ = ["print_text", "reporting", "set_result"]

@@ -11,7 +11,7 @@ from hookloop.every import count_of
 from hookloop.runs.policy import is_of_machine
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.named import BestCheckpoint
+    from hookloop.checkpoint.choose import BestCheckpoint
 
 Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
 
 from hookloop.version import VERSION
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _NEEDS = re.compile(r"hookloop\s*==\s*([\d.]+)\.\*")
 

@@ -12,7 +12,7 @@ from tests.ranks import on_ranks
 
 import hookloop.hooks
 from hookloop.hooks._state_of_ranks import StateOfRanks
-from hookloop.hooks._writing import Writing
+from hookloop.hooks.writing._writing import Writing
 
 NAMES = [name for name in hookloop.hooks.__all__ if name not in SLOW]
 GROUPS = 5  # A pair of processes for each, because starting one for each hook takes a second.

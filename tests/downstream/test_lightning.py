@@ -17,9 +17,10 @@ from tests.alike import assert_alike
 from tests.downstream import record_lightning
 from tests.downstream.lightning_scenarios import SCENARIOS, data, network, train_ours
 
-from hookloop import Trainer, dialects
-from hookloop.dialects import HookError
+from hookloop import Trainer
+from hookloop.errors import HookError
 from hookloop.hooks import StepSchedules
+from hookloop.trainer.adapters import dialect_of_class
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # The real one warns a lot.
 
@@ -55,7 +56,7 @@ def test_it_is_recognised_under_both_names_of_the_package():
     import pytorch_lightning
 
     for base in (callbacks.Callback, pytorch_lightning.Callback):
-        assert dialects.dialect_of_class(type("Mine", (base,), {})).name == "lightning"
+        assert dialect_of_class(type("Mine", (base,), {})).name == "lightning"
 
 
 def test_the_rate_and_the_momentum_are_logged():

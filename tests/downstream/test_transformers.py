@@ -19,7 +19,7 @@ from tests.downstream.transformers_scenarios import SCENARIOS, Model, Samples, t
 from transformers.integrations import TensorBoardCallback
 
 from hookloop import Trainer
-from hookloop.dialects import HookError
+from hookloop.errors import HookError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # The real one warns a lot.
 

@@ -30,7 +30,7 @@ WITHIN = frozenset(
 
 def stop_clocks() -> None:
     """Let nothing happen because some seconds have passed: calls are counted meanwhile."""
-    module = importlib.import_module("hookloop.hooks._timetable")
+    module = importlib.import_module("hookloop.hooks.writing._timetable")
     module.SELDOM = float("inf")  # type: ignore[attr-defined]
 
 

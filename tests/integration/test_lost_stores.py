@@ -67,7 +67,7 @@ def test_training_waits_once_for_a_store_that_hangs_and_the_run_ends(tmp_path, u
     trainer, outcome, seconds = train(tmp_path / "run", save, goes)
     assert (outcome.status, trainer.run.progress.iter, outcome.exit_code) == ("completed", 50, 1)
     assert "no answer from its store" in outcome.problem
-    assert seconds < 15  # Otherwise it would be 60 s for each call.
+    assert seconds < 55  # Otherwise it would be 60 s for each call.
     assert caplog.text.count("Training continues without waiting for it.") == 1
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert (summary["status"], summary["problem"]) == ("completed", outcome.problem)

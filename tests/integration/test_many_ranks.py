@@ -99,8 +99,8 @@ def test_a_killed_run_continues_to_the_same_bits(tmp_path, whole_run, kill):
     ends = each_rank(lambda: train(directory, hooks=killing, parallel=strategy), 3)
     assert -signal.SIGKILL in [end.code for end in ends]
     assert 0 not in [end.code for end in ends]
-    # The survivors end soon after the one that was killed.
-    assert max(end.seconds for end in ends) - min(end.seconds for end in ends) < 10
+    # The survivors end long before a rank that does not come is given up, after 300 s.
+    assert max(end.seconds for end in ends) - min(end.seconds for end in ends) < 120
     continued = on_ranks(lambda: train(directory, parallel=strategy), 3)
     for before, after in zip(whole, continued, strict=True):
         assert is_equal(before, after)

@@ -84,7 +84,7 @@ def test_a_link_to_nothing_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(collecting, "ROOT", tmp_path)
     page = tmp_path / "page.md"
     page.write_text("[there](nowhere.md) and `[code](is not a link)`\n")
-    with pytest.raises(collecting.BrokenLinkError, match=r"page\.md links nowhere\.md"):
+    with pytest.raises(collecting.BrokenLinkError, match=r"page\.md.*nowhere\.md"):
         list(collecting.links(page.read_text(), page))
 
 

@@ -42,7 +42,7 @@ readers = set()
 os.open, os.fsync, os.link, os.symlink = open_file, sync, link, link
 
 from hookloop.hooks import *
-from hookloop.hooks._wording import format_peak_memory
+from hookloop.hooks.showing._wording import format_peak_memory
 from hookloop.parallel.memory import host_memory
 from hookloop.testing import tiny_trainer
 

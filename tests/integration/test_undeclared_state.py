@@ -97,6 +97,8 @@ ON_RANKS = [
     "parameter_of_loss", "buffer_of_loss", "module_in_closure_of_loss", "object_as_step",
     "teacher_in_closure_of_step", "averaged_model_of_hook", "running_statistic_of_hook",
     "counter_of_data", "cache_of_data", "closure_in_schedule", "iterator_of_step",
+    "lazy_module_in_step", "module_with_its_own_optimizer_in_step", "sparse_tensor_of_model",
+    "attribute_of_optimizer", "module_with_two_owners", "data_that_a_hook_replaced",
 ]  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def count(work, source=""):
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch):
     """What is written again every few seconds must not fall into one of two counted runs."""
-    monkeypatch.setattr("hookloop.hooks._timetable.SELDOM", float("inf"))
+    monkeypatch.setattr("hookloop.hooks.writing._timetable.SELDOM", float("inf"))
 
 
 BACKWARD = torch.Tensor.backward.__code__
@@ -332,7 +332,7 @@ def test_whatever_the_data_an_iteration_makes_fewer_calls_than_by_hand(kind, tmp
 def test_what_is_counted_does_not_depend_on_how_long_git_takes(tmp_path, monkeypatch):
     each = []
     for patience in (0.0, 10.0):  # Without patience, the environment is written twice.
-        monkeypatch.setattr("hookloop.hooks.record_environment.PATIENCE", patience)
+        monkeypatch.setattr("hookloop.hooks.measuring.record_environment.PATIENCE", patience)
         console = {"console": ShowProgress(every=EVERY, file=io.StringIO())}
         start = partial(train_on, tmp_path / str(patience), default_hooks=console)
         each.append(

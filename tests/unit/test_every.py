@@ -63,7 +63,7 @@ def test_a_count_is_positive_and_whole_unless_it_is_time(value):
 
 
 def test_the_error_is_ours_and_a_value_error():
-    with pytest.raises(ValueError, match="'often' is not an interval") as caught:
+    with pytest.raises(ValueError, match="'often'") as caught:
         Every.parse("often")
     assert isinstance(caught.value, HookloopError)
 
@@ -75,7 +75,7 @@ def test_an_interval_is_due_at_its_multiples():
 
 
 def test_an_interval_in_time_is_not_decided_by_counters():
-    with pytest.raises(IntervalError, match="'10 min' is an interval in time"):
+    with pytest.raises(IntervalError, match="'10 min'"):
         Every.parse("10 min").due(Progress())
 
 

@@ -150,5 +150,5 @@ def test_models_are_compared_bit_by_bit():
     assert_same_bits(one, other)
     with torch.no_grad():
         other.bias.add_(1e-3)
-    with pytest.raises(AssertionError, match="model.bias: 1 of 1 numbers differ"):
+    with pytest.raises(AssertionError, match="model.bias.*1.*1 numbers"):
         assert_same_bits(one, other)

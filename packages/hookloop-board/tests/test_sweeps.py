@@ -3,7 +3,7 @@
 import json
 
 from board_runs import write_run
-from hookloop.cli.sweep_space import describe, split
+from hookloop.cli.search.sweep_space import describe, split
 from hookloop_board.collection import Collection
 from hookloop_board.run_view import row_view
 from hookloop_board.sweeps import sweeps_view

@@ -8,7 +8,8 @@ import torch
 from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop import build, dialects, load
-from hookloop.dialects import ForeignAttributeError, HookError
+from hookloop.dialects import ForeignAttributeError
+from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopAfter, WriteMetrics
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
 

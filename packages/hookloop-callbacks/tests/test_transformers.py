@@ -6,7 +6,8 @@ import pytest
 from tests.tiny import make_data, make_trainer
 
 from hookloop import dialects
-from hookloop.dialects import ForeignAttributeError, HookError
+from hookloop.dialects import ForeignAttributeError
+from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
 

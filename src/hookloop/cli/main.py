@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import NoReturn, cast
 
 import click
 
-from hookloop.cli.examples import EXAMPLES
-from hookloop.cli.output import JSON, Output, add_output_options
-from hookloop.cli.plugged import plugged_command, plugged_verbs
-from hookloop.cli.streams import keep_streams, report_lost_output
-from hookloop.lazy import load_name
+from hookloop.cli.shared.examples import EXAMPLES
+from hookloop.cli.shared.output import JSON, Output, add_output_options
+from hookloop.cli.shared.plugged import plugged_command, plugged_verbs
+from hookloop.cli.shared.streams import keep_streams, report_lost_output
+from hookloop.lazy import load_name, module_in_rooms
 from hookloop.parallel.launched import join_launcher
 from hookloop.version import VERSION
 
@@ -90,7 +91,8 @@ class Verbs(click.Group):
             found = plugged_command(cmd_name)
             return found and add_output_options(found)
         module = MODULES.get(cmd_name, cmd_name.replace("-", "_"))
-        command = cast("click.Command", load_name({}, f"hookloop.cli.{module}", "command"))
+        name = module_in_rooms("hookloop.cli", [str(Path(__file__).parent)], module)
+        command = cast("click.Command", load_name({}, name, "command"))
         examples = EXAMPLES[cmd_name]
         title = "Example:" if len(examples) == 1 else "Examples:"
         command.epilog = "\n".join(["\b", title, *(f"  {line}" for line in examples)])

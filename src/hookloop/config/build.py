@@ -24,11 +24,10 @@ from hookloop.data.random.states import seed_all
 from hookloop.engine.points import PointTable
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.writing.write_to import WriteTo
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.layout import RunDir, default_path
-from hookloop.trainer.data_limits import expected_progress
-from hookloop.trainer.inputs import check_model
+from hookloop.trainer.inputs import check_model, expected_progress
 from hookloop.trainer.meant_changes import Resume
 from hookloop.trainer.preparation import Preparation, Prepared
 from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE
@@ -90,9 +89,14 @@ def arguments(
 
 def build_model(config: Config) -> nn.Module:
     """Build the model that a config describes, and nothing else: its data may not be there."""
-    kept = ("model", "imports", "custom_imports", "import_path", "vars")
+    return plan_part(config, "model").make_model()
+
+
+def plan_part(config: Config, *names: str) -> Builder:
+    """Return what builds some parts of a config, without a look at the others."""
+    kept = (*names, "imports", "custom_imports", "import_path", "vars")
     tree = {key: value for key, value in config.tree.items() if key in kept}
-    return plan_build(replace(config, tree=tree, problems=[])).make_model()
+    return plan_build(replace(config, tree=tree, problems=[]))
 
 
 def plan_build(config: Config) -> Builder:

@@ -11,13 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.choice import choose
-from hookloop.config.build import build_model
+from hookloop.checkpoint.choose import Chosen, choose
+from hookloop.checkpoint.state.pretrained import Pretrained
+from hookloop.config.build import build_model, plan_build, plan_part
+from hookloop.config.dump import effective
 from hookloop.config.load import load
-from hookloop.config.run_model import give_weights, stores_of
+from hookloop.config.parts.part import Part
 from hookloop.data.batch import size_of, to_device
+from hookloop.data.model_inputs import inputs_for
 from hookloop.data.outputs import join, to_cpu
-from hookloop.errors import CheckpointError, ConfigError
+from hookloop.engine.hook import Hook
+from hookloop.errors import CheckpointError, ConfigError, HookloopError, Problem
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.layout import RunDir
 from hookloop.trainer.predicting import call_model
@@ -26,21 +30,30 @@ from hookloop.update.objective import autocast
 if TYPE_CHECKING:
     from torch import nn
 
+    from hookloop.config.tree import Config
+
+DATA = ("val_data", "test_data", "train_data")
+"""Where a batch is taken from: validation data first, because it is not augmented."""
+
 
 class LoadedModel:
     """The model of a run with the weights of one of its checkpoints, in evaluation mode.
 
     Args:
         model: The model.
-        checkpoint: Where its weights come from.
-        config: The config of the run, or an empty mapping.
-        iteration: Iterations completed in the checkpoint.
+        chosen: Where its weights come from.
+        config: The config of the run, if it has one.
+        device: Where the model is put.
+
+    Attributes:
+        checkpoint: The path or URL of the checkpoint.
+        iteration: Iterations completed in it.
         metrics: The metrics of that iteration, by their full names.
-        device: Where the model is.
         is_averaged: Whether the weights are the averaged ones.
+        config: What the config says, or an empty mapping.
 
     Example:
-        >>> loaded = LoadedModel(torch.nn.Flatten(), "best.pth", {}, 9, {}, torch.device("cpu"))
+        >>> loaded = LoadedModel(torch.nn.Flatten(), Chosen("best.pth", "best", {}))
         >>> loaded.predict(torch.ones(2, 3, 4)).shape
         torch.Size([2, 12])
     """
@@ -48,21 +61,41 @@ class LoadedModel:
     def __init__(
         self,
         model: nn.Module,
-        checkpoint: str,
-        config: Mapping[str, object],
-        iteration: int,
-        metrics: Mapping[str, float],
-        device: torch.device,
-        *,
-        is_averaged: bool = False,
+        chosen: Chosen,
+        config: Config | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        self.model = model.to(device).eval()
-        self.checkpoint = checkpoint
-        self.config = config
-        self.iteration = iteration
-        self.metrics = metrics
-        self.device = device
-        self.is_averaged = is_averaged
+        self.device = device or torch.device("cpu")
+        self.model = model.to(self.device).eval()
+        self.chosen = chosen.without_tensors()
+        self.checkpoint = chosen.path
+        self.iteration = chosen.iteration
+        self.metrics = chosen.metrics
+        self.is_averaged = chosen.part == "averaged"
+        self.config: Mapping[str, object] = {} if config is None else config.tree
+        self._config = config
+
+    def metadata(self) -> dict[str, object]:
+        """Return what a file that holds the model says about itself."""
+        return self.chosen.describe({} if self._config is None else effective(self._config))
+
+    def example_inputs(self) -> tuple[object, str]:
+        """Return the inputs of the model in the first batch of the run's data, and its key.
+
+        A mapping is passed by name, a tuple by position.
+        """
+        builder = None if self._config is None else plan_build(self._config)
+        parts = {} if builder is None else builder.blueprint.parts
+        name = next((name for name in DATA if name in parts), None)
+        if builder is None or name is None:
+            raise ConfigError([Problem("the config has no data to take an example from.")])
+        part = parts[name]
+        # Several streams: the first of them.
+        data = builder.make(next(iter(part.values())) if isinstance(part, dict) else part)
+        for batch in cast("list[object]", data):
+            args, named = inputs_for(self.model, batch, has_loss="loss" in parts)
+            return named or args, name
+        raise ConfigError([Problem(f"{name} has no batch to take as an example.")])
 
     def predict(self, inputs: object) -> Any:  # noqa: ANN401 - what the model returns
         """Return the output for inputs, on the CPU.
@@ -92,8 +125,8 @@ class LoadedModel:
 
 def load_model(
     path: str | Path,
-    overrides: Sequence[str],
-    checkpoint: str | Path,
+    overrides: Sequence[str] = (),
+    checkpoint: str | Path | None = None,
     model: nn.Module | None = None,
     device: str = "auto",
 ) -> LoadedModel:
@@ -104,42 +137,71 @@ def load_model(
     Args:
         path: The directory of a run, or a config.
         overrides: Changes to the config.
-        checkpoint: ``"best"``, ``"last"``, or the name or path of a checkpoint.
+        checkpoint: ``"best"``, ``"last"``, or the name or path of a checkpoint; by default the best
+            where one is kept, else the last.
         model: The model, if the run has no config.
         device: Where to put it.
     """
     run_dir = Path(path) if Path(path).is_dir() else Path(path).parent
-    chosen = choose(run_dir, str(checkpoint), _stores(run_dir))
-    tree: Mapping[str, object] = {}
+    config: Config | None = None
     try:
         config = load(path, overrides)
-        tree = config.tree
-        if model is None:
-            model = build_model(config)
     except ConfigError as error:
-        if model is None and "model" not in tree:
+        problem = error
+    chosen = choose(run_dir, checkpoint, _stores(config, run_dir))
+    if model is None:
+        try:
+            if config is None:
+                raise problem
+            model = build_model(config)
+        except ConfigError as error:
+            if config is not None and "model" in config.tree:
+                raise
             raise CheckpointError(
                 f"'{path}' does not say how its model is built ({error}): give it, with "
                 f"load(..., checkpoint={str(checkpoint)!r}, model=...)."
             ) from error
-        if model is None:
-            raise
     give_weights(model, chosen)
-    return LoadedModel(
-        model,
-        chosen.path,
-        tree,
-        chosen.iteration,
-        chosen.metrics,
-        choose_device(device, World()),
-        is_averaged=chosen.part == "averaged",
-    )
+    return LoadedModel(model, chosen, config, choose_device(device, World()))
 
 
-def _stores(run_dir: Path) -> list[str]:
-    """List the other stores of a run that keeps its checkpoints elsewhere, as its config says."""
-    home = RunDir(run_dir)
-    pointer = home.last_pointer
-    if pointer is None or pointer.location is None or not home.config_file.is_file():
+def give_weights(model: nn.Module, chosen: Chosen) -> None:
+    """Give a model the weights of a checkpoint, all of them.
+
+    Raises:
+        CheckpointError: If they do not fit.
+    """
+    if chosen.part not in ("averaged", "model"):  # Those of another program, in one of many forms.
+        Pretrained(chosen.path).load_into(model)
+        return
+    try:
+        model.load_state_dict(cast("Mapping[str, Tensor]", chosen.weights))
+    except HookloopError:
+        raise
+    except Exception as error:
+        reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4]) or str(error)
+        raise CheckpointError(
+            f"The weights of '{chosen.path}' do not fit the model: {reason}"
+        ) from error
+
+
+def _stores(config: Config | None, home: Path) -> list[str]:
+    """List where else a run keeps checkpoints, as the hooks of its config say."""
+    if config is None:
         return []
-    return stores_of(run_dir)  # Only then: it imports all that the config names.
+    try:
+        builder = plan_part(config, "model", "hooks", "default_hooks")
+    except ConfigError:  # Their code may not be there; then only what is elsewhere is missed.
+        pointer = RunDir(home).last_pointer
+        if pointer is not None and pointer.location is not None:
+            raise
+        return []
+    changed = builder.blueprint.default_hooks
+    parts = [*builder.blueprint.hooks, *(changed.values() if isinstance(changed, dict) else ())]
+    found: list[str] = []
+    for part in parts:
+        made = part.make if isinstance(part, Part) and not part.supplied else None
+        # Only hooks that keep checkpoints are made: others may open files or services.
+        if isinstance(made, type) and issubclass(made, Hook) and made.stores is not Hook.stores:
+            found += cast("Hook", builder.make(part)).stores(home)
+    return found

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from hookloop.dialects import alias_hint
 from hookloop.errors import ConfigError, Problem, nearest
+from hookloop.trainer.adapters import missing_dialect
 
 
 def load_module(name: str) -> ModuleType:
@@ -107,6 +108,8 @@ def _members(owner: object) -> list[str]:
 
 def _where_searched(name: str) -> str:
     top = name.partition(".")[0]
+    if hint := missing_dialect(top):
+        return hint
     modules = [module.name for module in pkgutil.iter_modules()]
     return nearest(top, modules) + (
         " Modules are looked for beside the config file and its bases, in the working directory, "

@@ -21,6 +21,7 @@ from hookloop.config import namespaces
 from hookloop.config.locate import describe, locate
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem
 from hookloop.peers import suggestion
+from hookloop.trainer.adapters import missing_dialect
 
 if TYPE_CHECKING:
     from torch import nn
@@ -121,8 +122,11 @@ class Registry(Generic[T_co]):
             return locate(name)
         if name in self._builtin:
             return self._builtin[name]
-        hint = suggestion(name, self._peers, self.names()) or (
-            f" Write a registered name, or the path of one: '{self.path_of(name)}'."
+        missing = missing_dialect(hook=name) if self.kind == "hook" else ""
+        hint = (
+            missing
+            or suggestion(name, self._peers, self.names())
+            or (f" Write a registered name, or the path of one: '{self.path_of(name)}'.")
         )
         raise self._error(f"no {self.kind} is named '{name}'.{hint}")
 

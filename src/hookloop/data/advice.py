@@ -208,6 +208,10 @@ def _index_out_of_range(failure: Failure) -> str | None:
     )
 
 
+def _index_type(failure: Failure) -> str:
+    return "an Embedding is asked for rows by whole numbers: write inputs.long()."
+
+
 def _devices(failure: Failure) -> str:
     return (
         "hookloop moves the model and the tensors of a batch; make your own on run.device, or "
@@ -244,6 +248,7 @@ _PATTERNS: Mapping[str, Advise] = {
     r"Input type \(.*\) and (?:bias|weight) type \(.*\) should be the same": _input_type,
     r"expected input\[(.*)\] to have (\d+) channels, but got (\d+) channels": _channels,
     r"index out of range in self": _index_out_of_range,
+    r"argument #1 'indices' to have one of the following scalar types": _index_type,
     r"Expected all tensors to be on the same device": _devices,
     r"backward through the graph a second time": _twice,
 }

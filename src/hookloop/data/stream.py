@@ -124,6 +124,11 @@ class Stream:
         return batches_after(self.current.data, self.current.samples_read(self.at) or 0, self.limit)
 
     @property
+    def parts_of_batch(self) -> int:
+        """Into how many parts each batch is read: one for each logical rank of this process."""
+        return 1 if self.current.cut is None else len(self.current.cut.parts)
+
+    @property
     def is_one_pass(self) -> bool:
         """Whether the data can be read only once."""
         return isinstance(self.current.data, Iterator)
@@ -275,8 +280,11 @@ class Stream:
                     if self._goes_over:
                         break
             else:
-                while group := list(islice(batches, size if isinstance(size, int) else size())):
-                    at.batches += len(group)
+                parts = self.parts_of_batch
+                while group := list(
+                    islice(batches, parts * (size if isinstance(size, int) else size()))
+                ):
+                    at.batches += len(group) // parts
                     if cut is not None:
                         self._shares = [cut.shares.popleft() for _ in group]
                     yield group
@@ -369,7 +377,7 @@ class Stream:
         )
         self._restarts_workers = False
         batches = self.current.reader.begin(start)
-        return batches if left is None else islice(batches, left)
+        return batches if left is None else islice(batches, left * self.parts_of_batch)
 
     def finish(self) -> None:
         """Leave the current pass: the next one starts at the first batch."""
@@ -402,6 +410,7 @@ class Stream:
         size: int,
         order: GeneratorStates | None = None,
         *,
+        logical: int = 0,
         is_training: bool = True,
     ) -> None:
         """Read one rank's part of the data from now on; call it before anything is read.
@@ -411,9 +420,10 @@ class Stream:
             size: How many ranks there are.
             order: From where all ranks draw the order of passes; by default from the generators as
                 they are now, which must then be equal on all ranks.
+            logical: Into how many logical ranks each batch is cut, if the run has those.
             is_training: Whether each rank needs at least one sample of a full batch.
         """
-        self.current.share_among(rank, size, is_training=is_training)
+        self.current.share_among(rank, size, logical=logical, is_training=is_training)
         self.order.now = order or self.order.now or GeneratorStates.now(gpus=False)
 
     def shares(self) -> list[Share] | None:

@@ -28,15 +28,15 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
+from hookloop import beside
 from hookloop.lazy import load_name
-from hookloop.trainer.adapters import Dialect, adapt, dialect_of, dialect_of_class, named
+from hookloop.trainer.adapters import Dialect, adapt, dialect_of, named
 from hookloop.trainer.adapters import dialects as installed
 
 if TYPE_CHECKING:
-    from hookloop.data.batch import is_pair, is_scalar, pair_of, size_of
+    from hookloop.data.batch import is_pair, is_scalar, size_of
     from hookloop.data.mixing.mixture import TrainingStream
-    from hookloop.data.portable import to_portable, write_portable
-    from hookloop.data.position.measures import length_of
+    from hookloop.data.portable import write_portable
     from hookloop.data.random.states import GeneratorStates, seed_all
     from hookloop.data.stream import Stream
     from hookloop.dialects.adapter import (
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from hookloop.engine.checks import matches
     from hookloop.engine.hook import Call
     from hookloop.engine.outputs import output_of
-    from hookloop.errors import HookError
     from hookloop.metrics.confusion import (
         Average,
         accuracy,
@@ -69,10 +68,9 @@ if TYPE_CHECKING:
         confusion_matrix,
     )
     from hookloop.metrics.moments import Moments
-    from hookloop.metrics.results import without_phase
     from hookloop.metrics.series import Series
     from hookloop.metrics.store import MetricStore
-    from hookloop.parallel.world import World, choose_device
+    from hookloop.parallel.world import World
     from hookloop.runs.csv_cells import safe_row
     from hookloop.runs.files import (
         append,
@@ -84,9 +82,7 @@ if TYPE_CHECKING:
     )
     from hookloop.runs.plain_yaml import dump as dump_yaml
     from hookloop.runs.plain_yaml import number_floats
-    from hookloop.runs.policy import Rule, infer_rule
     from hookloop.runs.records import plain, to_json
-    from hookloop.trainer.adapters import adapt_all
     from hookloop.trainer.default_hooks import KNOWN_HOOKS
     from hookloop.writers.base import require
 
@@ -157,6 +153,12 @@ def alias_hint(error: BaseException) -> str:
         # Under the alias, the message says already what our modules lack.
         if package in dialect.packages and dialect.name not in chosen():
             return f"--alias {dialect.name} lets files import '{package}' without it."
+    for name in beside.dialects_of_package(package):
+        if name not in installed():
+            return (
+                f"With {beside.install(name)}, --alias {name} lets files import '{package}' "
+                "without it."
+            )
     return ""
 
 
@@ -196,8 +198,8 @@ _PATHS = {
     "ConfigView": "hookloop.dialects.config_view:ConfigView",
     "Facade": "hookloop.dialects.adapter:Facade",
     "ForeignAttributeError": "hookloop.dialects.adapter:ForeignAttributeError",
+    "GeneratorStates": "hookloop.data.random.states:GeneratorStates",
     "Graft": "hookloop.dialects.grafts:Graft",
-    "HookError": "hookloop.errors:HookError",
     "KNOWN_HOOKS": "hookloop.trainer.default_hooks:KNOWN_HOOKS",
     "LeftToLoop": "hookloop.dialects.left_to_loop:LeftToLoop",
     "Method": "hookloop.dialects.adapter:Method",
@@ -205,46 +207,37 @@ _PATHS = {
     "Moments": "hookloop.metrics.moments:Moments",
     "Mount": "hookloop.dialects.adapter:Mount",
     "Names": "hookloop.dialects.names:Names",
-    "GeneratorStates": "hookloop.data.random.states:GeneratorStates",
-    "Rule": "hookloop.runs.policy:Rule",
     "Series": "hookloop.metrics.series:Series",
     "Stream": "hookloop.data.stream:Stream",
     "TrainingStream": "hookloop.data.mixing.mixture:TrainingStream",
     "Waiting": "hookloop.dialects.waiting:Waiting",
     "World": "hookloop.parallel.world:World",
     "accuracy": "hookloop.metrics.confusion:accuracy",
-    "adapt_all": "hookloop.trainer.adapters:adapt_all",
     "append": "hookloop.runs.files:append",
     "average_scores": "hookloop.metrics.confusion:average_scores",
     "base_of": "hookloop.dialects.adapter:base_of",
-    "choose_device": "hookloop.parallel.world:choose_device",
     "class_scores": "hookloop.metrics.confusion:class_scores",
     "confusion_matrix": "hookloop.metrics.confusion:confusion_matrix",
     "drafted": "hookloop.runs.files:drafted",
     "dump_yaml": "hookloop.runs.plain_yaml:dump",
     "facade_in": "hookloop.dialects.companion:facade_in",
     "import_name": "hookloop.dialects.lazy:import_name",
-    "infer_rule": "hookloop.runs.policy:infer_rule",
     "is_pair": "hookloop.data.batch:is_pair",
     "is_scalar": "hookloop.data.batch:is_scalar",
     "lazy_names": "hookloop.dialects.lazy:lazy_names",
-    "length_of": "hookloop.data.position.measures:length_of",
     "make_folder": "hookloop.runs.files:make_folder",
     "matches": "hookloop.engine.checks:matches",
     "number_floats": "hookloop.runs.plain_yaml:number_floats",
     "open_to_append": "hookloop.runs.files:open_to_append",
     "output_of": "hookloop.engine.outputs:output_of",
     "overridden": "hookloop.dialects.adapter:overridden",
-    "pair_of": "hookloop.data.batch:pair_of",
     "plain": "hookloop.runs.records:plain",
     "require": "hookloop.writers.base:require",
     "safe_row": "hookloop.runs.csv_cells:safe_row",
     "seed_all": "hookloop.data.random.states:seed_all",
     "size_of": "hookloop.data.batch:size_of",
     "to_json": "hookloop.runs.records:to_json",
-    "to_portable": "hookloop.data.portable:to_portable",
     "with_own_values": "hookloop.dialects.config_view:with_own_values",
-    "without_phase": "hookloop.metrics.results:without_phase",
     "write_bytes": "hookloop.runs.files:write_bytes",
     "write_portable": "hookloop.data.portable:write_portable",
     "write_text": "hookloop.runs.files:write_text",
@@ -274,14 +267,12 @@ __all__ = [
     "ForeignAttributeError",
     "GeneratorStates",
     "Graft",
-    "HookError",
     "LeftToLoop",
     "Method",
     "MetricStore",
     "Moments",
     "Mount",
     "Names",
-    "Rule",
     "Series",
     "Stream",
     "TrainingStream",
@@ -289,49 +280,35 @@ __all__ = [
     "World",
     "accuracy",
     "adapt",
-    "adapt_all",
     "alias",
-    "alias_hint",
     "append",
     "average_scores",
     "base_of",
-    "catalogued",
-    "choose_device",
-    "chosen",
     "class_scores",
     "confusion_matrix",
     "dialect_of",
-    "dialect_of_class",
     "drafted",
     "dump_yaml",
     "facade_in",
     "graft",
     "import_name",
-    "infer_rule",
     "installed",
     "is_pair",
     "is_scalar",
     "lazy_names",
-    "length_of",
     "make_folder",
     "matches",
-    "named",
     "number_floats",
     "open_to_append",
     "output_of",
     "overridden",
-    "pair_of",
     "plain",
-    "registered",
     "require",
     "safe_row",
     "seed_all",
     "size_of",
-    "stand_in",
     "to_json",
-    "to_portable",
     "with_own_values",
-    "without_phase",
     "write_bytes",
     "write_portable",
     "write_text",

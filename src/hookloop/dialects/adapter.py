@@ -21,8 +21,6 @@ from hookloop.errors import HookError, nearest
 from hookloop.runs.run_log import forward_logger
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hookloop.engine.run import Run
 
 Method = Callable[..., object]
@@ -202,11 +200,6 @@ class Adapter(Hook):
         self.facade = cast("Facade", run.facades[key])
         for name in self.facade.logger_names():
             forward_logger(name, prints=run.world.is_main)
-
-    def stores(self, run_dir: Path) -> Sequence[str]:
-        # A hook of theirs may write there. A resume looks only where hooks declare it.
-        folder = _instance_text(self.foreign, "checkpoint_folder")
-        return () if folder is None else (folder,)
 
     def state_dict(self) -> dict[str, object]:
         save = getattr(self.foreign, "state_dict", None)

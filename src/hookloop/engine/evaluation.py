@@ -125,10 +125,10 @@ class Evaluation:
         values: dict[str, Tensor | float] = {}
         for name, stream in streams.items():
             run.stream = name or phase
-            meters = Meters(self.metrics, is_shared=not run.world.is_alone)
+            meters = Meters(self.metrics, run.world)
             with torch.no_grad():
                 work = predict or partial(self._measure, meters, span.after_iter)
-                self._read(stream, span, work, updates or self.updates)
+                self._read(stream, span, work, updates or self.updates, None if predict else meters)
                 of_stream = {} if predict else self._combine(meters)
             prefix = f"{phase}/{name}" if name else phase
             values |= {f"{prefix}/{metric}": value for metric, value in of_stream.items()}
@@ -161,14 +161,19 @@ class Evaluation:
         span: Span,
         work: Callable[[Run], None],
         updates: Sequence[Computes],
+        meters: Meters | None,
     ) -> None:
         run, meetings = self.run, self._meetings
-        is_shared = not run.world.is_alone
+        is_shared = run.world.cuts_batches
         move = make_transfer(run.device)
         self.batch_number = 0
         meetings.begin(0)
-        for read in stream.read():
-            self.batch_number += 1
+        parts = stream.parts_of_batch
+        for count, read in enumerate(stream.read()):
+            part = count % parts  # Of those that the logical ranks of this process have.
+            self.batch_number += part == 0
+            if meters is not None:
+                meters.part = part
             run.batch = read if move is None else move(read)
             shares = stream.shares() if is_shared else None
             if shares is not None:
@@ -180,7 +185,7 @@ class Evaluation:
                 # A rank that has no part of a batch helps the others to gather the parameters.
                 for update in updates:
                     run.with_model(partial(update.forward, run))
-            if self.batch_number >= meetings.next:
+            if part == parts - 1 and self.batch_number >= meetings.next:
                 meetings.hold(self.batch_number)
             if run.is_interrupted:  # A long validation must not keep a signal waiting.
                 break

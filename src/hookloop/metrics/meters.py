@@ -7,7 +7,8 @@ A function is averaged over samples, so that a short last batch has less weight.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -17,6 +18,8 @@ from hookloop.errors import MetricError
 from hookloop.metrics.series import Series, Value
 from hookloop.metrics.weighted import Weight, WeightedMean
 from hookloop.parallel.ranks import Ranks
+from hookloop.parallel.tree import Node, add_up
+from hookloop.parallel.world import World
 
 MetricFunction = Callable[[Any, Any], Value]
 
@@ -43,26 +46,46 @@ class Meters:
 
     Args:
         metrics: The metrics by name.
-        is_shared: Whether other ranks evaluate other parts of the stream.
+        world: The ranks that evaluate parts of the stream.
     """
 
-    def __init__(self, metrics: Mapping[str, Metric], *, is_shared: bool = False) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], world: World | None = None) -> None:
         self._metrics = metrics
-        self._means: dict[str, Series | WeightedMean] = {}
+        self._world = world or World()
+        self._leaves = self._world.leaves if self._world.logical else range(1)
+        self._of_leaves: list[dict[str, Series | WeightedMean]] = [{} for _ in self._leaves]
+        self._means: dict[str, Series | WeightedMean] = self._of_leaves[0]
+        self._place = 0
         # What metrics of the user's own have seen, for the other ranks; None in one process.
-        self._batches: list[tuple[str, object, object]] | None = [] if is_shared else None
+        self._batches: list[tuple[str, object, object, tuple[int, int]]] | None = (
+            None if self._world.is_alone else []
+        )
+        self._count = 0
         for metric in metrics.values():
             # The user's object may hold batches of an earlier evaluation.
             if isinstance(metric, Accumulating):
                 metric.reset()
 
+    @property
+    def part(self) -> int:
+        """Which part of a batch comes now: a run may be cut into logical ranks."""
+        return self._place
+
+    @part.setter
+    def part(self, place: int) -> None:
+        self._place, self._means = place, self._of_leaves[place]
+        self._count += place == 0
+
     def update(self, output: object, targets: object, samples: int) -> None:
         """Add the output and targets of one batch."""
+        # By rank, or in the order of the data, which does not depend on the number of processes.
+        at = (self._count, self._leaves[self._place]) if self._world.logical else (0, 0)
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
-                metric.update(output, targets)
-                if self._batches is not None and not _syncs_itself(metric):
-                    self._batches.append((name, _on_cpu(output), _on_cpu(targets)))
+                if self._batches is None or not self._world.logical:
+                    metric.update(output, targets)
+                if self._batches is not None and (self._world.logical or not _syncs_itself(metric)):
+                    self._batches.append((name, _on_cpu(output), _on_cpu(targets), at))
             else:
                 self.add(name, metric(output, targets), samples)
 
@@ -96,23 +119,28 @@ class Meters:
         torchmetrics objects combine themselves when they are computed. Any other object gets the
         batches of all ranks, in the order of the ranks.
         """
-        if ranks.world.is_alone:
+        if ranks.world.is_alone and not self._world.logical:
             return
-        own = {name: mean.sums() for name, mean in self._means.items()}
-        all_sums = ranks.gather((own, self._batches))
-        names = dict.fromkeys(name for sums, _ in all_sums for name in sums)
-        for name in names:
+        own = [{name: mean.sums() for name, mean in of.items()} for of in self._of_leaves]
+        of_ranks = ranks.gather((own, self._batches))
+        leaves = [sums for of_rank, _ in of_ranks for sums in of_rank]
+        self._means = {}
+        for name in dict.fromkeys(name for sums in leaves for name in sums):
+            of_name = [sums.get(name, (0.0, 0.0)) for sums in leaves]
             combined = self._means[name] = WeightedMean()
-            for sums, _ in all_sums:
-                total, weight = sums.get(name, (0.0, 0.0))
+            if self._world.logical:
+                of_name = [_along_tree(of_name)]
+            for total, weight in of_name:
                 combined.add(total / weight if weight else 0.0, weight)
-        for name in dict.fromkeys(name for _, batches in all_sums for name, *_ in batches or ()):
+        seen = [batch for _, batches in of_ranks for batch in batches or ()]
+        if self._world.logical:
+            seen.sort(key=lambda batch: batch[3])
+        for name in dict.fromkeys(batch[0] for batch in seen):
             metric = cast("Accumulating", self._metrics[name])
             metric.reset()
-            for _, batches in all_sums:
-                for of, output, targets in batches or ():
-                    if of == name:
-                        metric.update(output, targets)
+            for of, output, targets, _ in seen:
+                if of == name:
+                    metric.update(output, targets)
 
     def compute(self) -> dict[str, Value]:
         """Return every metric of the stream; tensors are not read from their device."""
@@ -130,7 +158,10 @@ class Meters:
         with warnings.catch_warnings():
             if self._batches is not None:  # A rank may have had no part of the data.
                 warnings.filterwarnings("ignore", message="The ``compute`` method of metric")
-            return metric.compute()
+            if self._batches is None or not self._world.logical:
+                return metric.compute()
+            with _not_combining(metric):  # It has seen the batches of all ranks.
+                return metric.compute()
 
 
 def is_collection(metrics: object) -> bool:
@@ -158,6 +189,27 @@ def _syncs_itself(metric: object) -> bool:
     if is_collection(metric):
         return all(map(_syncs_itself, cast("Any", metric).values()))
     return hasattr(metric, "dist_sync_on_step") or hasattr(metric, "sync_context")
+
+
+@contextmanager
+def _not_combining(metric: object) -> Iterator[None]:
+    """Let a metric of torchmetrics compute from what it has seen by itself."""
+    inner = list(cast("Any", metric).values()) if is_collection(metric) else [metric]
+    asks = "distributed_available_fn"  # Whether there are other ranks to combine with.
+    before = [(one, getattr(one, asks)) for one in inner if hasattr(one, asks)]
+    try:
+        for one, _ in before:
+            setattr(one, asks, lambda: False)
+        yield
+    finally:
+        for one, ask in before:
+            setattr(one, asks, ask)
+
+
+def _along_tree(sums: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Add the sums of logical ranks in the order of their tree."""
+    values = {Node(leaf, 1): one for leaf, one in enumerate(sums)}
+    return add_up(values, len(sums), lambda one, other: (one[0] + other[0], one[1] + other[1]))
 
 
 def _on_cpu(value: object) -> object:

@@ -75,6 +75,10 @@ class MetricStore:
         self._series: dict[str, Series] = {}
         self._keeps_existing = False
 
+    def __repr__(self) -> str:
+        names = ", ".join(self._series) or "nothing yet"
+        return f"<MetricStore at iteration {self.stamp[0]}: {names}>"
+
     def series(self, name: str) -> Series:
         """Return the series of a name; create it if the name is new."""
         found = self._series.get(name)

@@ -239,6 +239,7 @@ def _(old: frozenset, state: object) -> object:  # type: ignore[type-arg]
 def is_equal(one: object, other: object) -> bool:
     """Return whether two states are equal, tensors by all of their numbers."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
+        one, other = (v if v.layout is torch.strided else v.to_dense() for v in (one, other))
         return one.dtype == other.dtype and torch.equal(one, other)
     if type(one) is not type(other):
         return False

@@ -27,6 +27,8 @@ class Parallel:
             of every parameter; ``"auto"`` is replicated; ``"none"`` rejects more than one rank.
         unused_parameters: Whether a loss may leave parameters out. By default it may where there
             is a ``step=`` or several updates, in which branches are common.
+        logical: Into how many logical ranks a run is cut, whatever the number of processes, so that
+            its bits do not depend on that number; None leaves that out.
         timeout: How long one rank may keep the others waiting: ``"5 min"``, or seconds.
         mesh: Of a sharded run: ``{"replicate": 2, "shard": 4}`` keeps two copies of the shards,
             one on each group of four ranks. By default there is one.
@@ -44,6 +46,7 @@ class Parallel:
 
     strategy: Strategy = "auto"
     unused_parameters: bool | None = None
+    logical: int | None = None
     timeout: float = TIMEOUT
     mesh: tuple[int, int] | None = None
     shard: tuple[str, ...] = ()
@@ -92,6 +95,13 @@ def _switch(value: object) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise _problem(f"unused_parameters is {value!r}: write true or false.")
     return value
+
+
+def _logical(value: object) -> int | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if value is not None and not is_number:
+        raise _problem(f"logical is {value!r}: write how many logical ranks there are.")
+    return cast("int | None", value)
 
 
 def read_seconds(value: object) -> float | None:
@@ -149,6 +159,7 @@ def _precision(value: object) -> Mapping[str, str]:
 _READ: dict[str, Callable[[object], object]] = {
     "strategy": _strategy,
     "unused_parameters": _switch,
+    "logical": _logical,
     "timeout": _seconds,
     "mesh": _mesh,
     "shard": _classes,

@@ -25,6 +25,8 @@ class World:
         local_size: How many of them are on this node.
         node: The number of the node.
         restart: How often the launcher has started all of them again.
+        logical: Into how many parts each global batch is cut, whatever the number of processes; 0
+            for one part for each process.
 
     >>> World().is_main
     True
@@ -36,6 +38,7 @@ class World:
     local_size: int = 1
     node: int = 0
     restart: int = 0
+    logical: int = 0
 
     @property
     def is_main(self) -> bool:
@@ -46,6 +49,26 @@ class World:
     def is_alone(self) -> bool:
         """Whether the run has a single process."""
         return self.size == 1
+
+    @property
+    def cuts_batches(self) -> bool:
+        """Whether each global batch is cut into parts."""
+        return self.size > 1 or self.logical > 0
+
+    @property
+    def leaves(self) -> range:
+        """The logical ranks that this process computes."""
+        return range(*self.leaves_of(self.rank))
+
+    def leaves_of(self, rank: int) -> tuple[int, int]:
+        """Return the first logical rank of a process, and the end of them.
+
+        >>> [World(size=3, logical=8).leaves_of(rank) for rank in range(3)]
+        [(0, 3), (3, 6), (6, 8)]
+        """
+        each, left = divmod(self.logical, self.size)
+        first = rank * each + min(rank, left)
+        return first, first + each + (rank < left)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> World:

@@ -7,10 +7,13 @@ means when runs are compared. Imports no torch, because runs on disk are read wi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from typing import Literal
+
+from hookloop.runs.records import to_json
 
 # --- which metrics measure the machine ------------------------------------------------------------
 
@@ -173,3 +176,9 @@ def is_better(new: float, old: float | None, rule: Rule) -> bool:
     if new != new:  # NaN. It must not become the first best either: nothing would ever beat it.
         return False
     return old is None or (new > old if rule == "greater" else new < old)
+
+
+def hash_of(config: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a config, without what only one directory has."""
+    kept = {name: value for name, value in config.items() if name not in OF_ONE_DIRECTORY}
+    return sha256(to_json(kept).encode()).hexdigest()

@@ -97,7 +97,7 @@ def find_batch(trainer: Trainer, *, most: int | None = None, iterations: int = 3
         DataError: If ``train_data`` is not such a DataLoader.
     """
     run = trainer.run
-    loader = _check(run)
+    loader = _check(trainer)
     available = len(cast("Sized", loader.dataset))
     limit = min(available, MOST if most is None else most)
     if limit < 1 or iterations < 1:
@@ -108,8 +108,9 @@ def find_batch(trainer: Trainer, *, most: int | None = None, iterations: int = 3
     return FoundBatch(tuple(sorted(trials, key=lambda trial: trial.size)), limit)
 
 
-def _check(run: Run) -> DataLoader[Any]:
-    check_updates(run)
+def _check(trainer: Trainer) -> DataLoader[Any]:
+    run = trainer.run
+    check_updates(run, trainer._updates)
     if run.train_data is None or not run.optimizers:
         check_trainable(run)  # It says what is missing.
     if not run.world.is_alone:

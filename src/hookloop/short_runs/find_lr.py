@@ -54,9 +54,17 @@ class RateSearch:
     has_groups: bool = False
     again: dict[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        found = "no suggestion" if self.suggestion is None else f"suggestion {self.suggestion:.2g}"
+        again = ", ".join(f"{name}={value:g}" for name, value in self.again.items())
+        return (
+            f"<RateSearch: {found}; {len(self.rates)} rates, {self.ended}"
+            f"{f'; search again with find_lr({again})' if again else ''}>"
+        )
+
     def save_png(self, path: str | Path) -> None:
         """Draw the loss over the learning rate; needs matplotlib, the extra ``plots``."""
-        from hookloop.hooks._figures import new_figure, require_plots
+        from hookloop.hooks.showing._figures import new_figure, require_plots
         from hookloop.writers.pixels import encode_png, to_pixels
 
         require_plots("find_lr")
@@ -148,7 +156,7 @@ def _check(trainer: Trainer) -> None:
                 hook=hook.name,
             )
     check_trainable(run)
-    check_updates(run)
+    check_updates(run, trainer._updates)
     if run.train_data is not None and run.train_data.is_one_pass:
         raise DataError(
             f"{run.train_data.name} can be read only once, and find_lr would use it up: give a "

@@ -14,7 +14,7 @@ from hookloop.data.random.states import generators_kept
 from hookloop.engine.hook import Hook, Priority, reaches_outside
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
-from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.outcome import Outcome
 from hookloop.parallel.world import World
 from hookloop.trainer.default_hooks import default_hooks, our_name, own_hooks

@@ -17,6 +17,7 @@ import torch
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.state.compare import Difference, compare
 from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.data.limits import PHASES
 from hookloop.data.random.states import generators_kept
 from hookloop.data.stream import open_streams
 from hookloop.engine.hook import Hook, Priority
@@ -28,7 +29,7 @@ from hookloop.parallel.world import World
 from hookloop.runs.checkpoint_names import SUFFIX, directory_name
 from hookloop.short_runs.short_run import Arguments, short_run, shortened
 from hookloop.trainer.counting import start_counting
-from hookloop.trainer.data_limits import PHASES, expected_progress
+from hookloop.trainer.inputs import expected_progress
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 

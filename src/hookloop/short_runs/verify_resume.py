@@ -20,7 +20,7 @@ from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
-from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.runs.checkpoint_names import LAST
 from hookloop.short_runs.short_run import Arguments, shortened
 from hookloop.short_runs.task import KILL, KILLED, Ended, TrainingTask, run_task

@@ -16,6 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Protocol, cast
 
+from hookloop import beside
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
 from hookloop.plug_ins import misfit
@@ -127,6 +128,10 @@ def named(name: str) -> Dialect:
                 f"'{name}' is a package, not a dialect: write '{owner}', the dialect that stands "
                 "in for it."
             )
+        if name in beside.EXTRAS:
+            raise HookError(
+                f"The dialect '{name}' is in a package of its own: {beside.install(name)}."
+            )
         listed = ", ".join(known) or "none"
         raise HookError(f"'{name}' is not a dialect.{nearest(name, known)} There are: {listed}.")
     return known[name]
@@ -153,6 +158,16 @@ def dialect_of_class(hook: type) -> Dialect | None:
     return None
 
 
+def missing_dialect(package: str = "", hook: str = "") -> str:
+    """Return which package to install for a foreign package or hook; empty if there is none."""
+    known = dialects()
+    found = [*beside.dialects_of_package(package), *beside.dialects_of_hook(hook)]
+    absent = [name for name in found if name not in known]
+    ways = " or ".join(f"the dialect '{name}' ({beside.install(name)})" for name in absent)
+    what = f"Hooks of '{package}' run" if package else "It runs"
+    return f" {what} with {ways}." if ways else ""
+
+
 def adapt(hook: object) -> list[Hook]:
     """Return a native hook as it is, or the native hooks that stand for a foreign one.
 
@@ -161,7 +176,12 @@ def adapt(hook: object) -> list[Hook]:
     if isinstance(hook, Hook | type):
         return [cast("Hook", hook)]
     dialect = dialect_of(hook)
-    return [cast("Hook", hook)] if dialect is None else dialect.adapt(hook)
+    if dialect is not None:
+        return dialect.adapt(hook)
+    for kind in type(hook).__mro__:
+        if hint := missing_dialect(kind.__module__.partition(".")[0]):
+            raise HookError(f"{type(hook).__name__} was written for another system.{hint}")
+    return [cast("Hook", hook)]
 
 
 def adapt_all(hooks: Iterable[object]) -> list[Hook]:

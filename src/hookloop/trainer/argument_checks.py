@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import Dataset, IterableDataset
 
+from hookloop.data.limits import check_batches, check_limit
 from hookloop.engine.hook import Hook
 from hookloop.errors import (
     ArgumentError,
@@ -23,7 +24,6 @@ from hookloop.errors import (
 )
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, is_collection
-from hookloop.trainer.data_limits import check_batches, check_limit
 from hookloop.update.update import Update
 
 Given = Mapping[str, object]

@@ -73,8 +73,9 @@ def _samples(run: Run, batches: list[object]) -> int:
     shares = run.train_data.shares() if run.train_data is not None else None
     if shares is None:  # Each rank may have data of its own.
         return run.reduce(sum(map(size_of, batches)), "sum")
-    totals = [share.total for share in shares if share.total is not None]
-    if len(totals) == len(shares):
+    whole = shares[:: max(1, len(run.world.leaves))]  # Logical ranks read the same batches.
+    totals = [share.total for share in whole if share.total is not None]
+    if len(totals) == len(whole):
         return sum(totals)
     return run.reduce(sum(share.own for share in shares), "sum")
 

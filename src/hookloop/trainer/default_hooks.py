@@ -7,17 +7,17 @@ from typing import Literal
 
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
-from hookloop.hooks.answer_requests import AnswerRequests
-from hookloop.hooks.record_environment import RecordEnvironment
-from hookloop.hooks.record_times import RecordTimes
-from hookloop.hooks.require_finite_loss import RequireFiniteLoss
-from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
-from hookloop.hooks.show_progress import ShowProgress
-from hookloop.hooks.step_schedules import StepSchedules
-from hookloop.hooks.stop_on_signal import StopOnSignal
-from hookloop.hooks.sync_buffers import SyncBuffers
-from hookloop.hooks.write_metrics import WriteMetrics
+from hookloop.hooks.data.set_sampler_epoch import SetSamplerEpoch
+from hookloop.hooks.ending.answer_requests import AnswerRequests
+from hookloop.hooks.ending.stop_on_signal import StopOnSignal
+from hookloop.hooks.guarding.require_finite_loss import RequireFiniteLoss
+from hookloop.hooks.measuring.record_environment import RecordEnvironment
+from hookloop.hooks.measuring.record_times import RecordTimes
+from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.schedules.step_schedules import StepSchedules
+from hookloop.hooks.showing.show_progress import ShowProgress
+from hookloop.hooks.weights.sync_buffers import SyncBuffers
+from hookloop.hooks.writing.write_metrics import WriteMetrics
 from hookloop.trainer.adapters import adapt, adapt_all, dialects
 
 # Classes and not instances: hooks have state, so each run needs hooks of its own.

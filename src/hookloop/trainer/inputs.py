@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
+from typing import cast
 
 import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.limits import DataLimits, Limit, TrainData, check_limit
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
+from hookloop.data.mixing.weights import Mix
+from hookloop.data.position.measures import length_of
 from hookloop.data.stream import Stream
 from hookloop.engine.progress import Progress
 from hookloop.engine.run import Run
@@ -182,6 +186,32 @@ def make_progress(
     return progress
 
 
+def expected_progress(arguments: Mapping[str, object], data: object) -> Progress:
+    """Return the limits of a training before its Trainer is made; nothing of the data is read.
+
+    Args:
+        arguments: Those of the Trainer that are plain values.
+        data: The training data, if there is any.
+    """
+    limit, overfit = arguments.get("limit"), cast("int | None", arguments.get("overfit"))
+    if limit is not None:
+        check_limit(limit)
+    if overfit is not None and data is not None and not isinstance(data, Mapping):
+        length = length_of(data)
+        data = [None] * (overfit if length is None else min(overfit, length))
+    limits, given = DataLimits(cast("Limit | None", limit), None), cast("TrainData | None", data)
+    accumulate = cast("Accumulate", arguments.get("accumulate", 1))
+    wanted = cast("int | None", arguments.get("epoch_iters"))
+    epoch_iters = limits.epoch_iters(wanted, given, accumulate)
+    # A source for its length only: the Trainer makes the one that is read.
+    mix = cast("Mix | None", arguments.get("mix"))
+    source = limits.train(given, accumulate, epoch_iters, mix=mix)
+    max_epochs, max_iters = (
+        cast("int | None", arguments.get(name)) for name in ("max_epochs", "max_iters")
+    )
+    return make_progress(source, max_epochs, max_iters, epoch_iters, accumulate)
+
+
 def check_mixture(source: TrainingStream | None, loss: object) -> None:
     """Reject a mixture that the loss cannot use."""
     if not isinstance(source, Mixture) or not source.way.is_zipped:
@@ -267,7 +297,7 @@ def check_ends(run: Run) -> None:
 def check_validations(run: Run, *, begin: int = 0) -> None:
     """Reject validation data that the first of several validations would use up."""
     every, progress = run.val_every, run.progress
-    limits = {"epochs": progress.max_epochs, "iters": progress.max_iters}
+    limits = {"epochs": progress.max_epochs, "iters": progress.total_iters}
     limit = None if every is None else limits.get(every.unit)
     if every is None or limit is None or begin or limit <= every.count:
         return
@@ -280,20 +310,24 @@ def check_validations(run: Run, *, begin: int = 0) -> None:
             )
 
 
-def check_updates(run: Run) -> None:
+def check_updates(run: Run, updates: Iterable[Update]) -> None:
     """Reject an optimizer that the engine's update cannot step."""
-    if any(isinstance(optimizer, LBFGS) for optimizer in run.optimizers.values()):
-        raise ModelError(
-            "LBFGS calls the model several times per step, which train() does not: make the "
-            "updates yourself, in trainer.loop()."
-        )
+    for update in updates:
+        kind = type(update)
+        is_own = kind.make is not Update.make or kind.apply is not Update.apply
+        if any(isinstance(one, LBFGS) for one in update.optimizers) and not is_own:
+            raise ModelError(
+                "LBFGS calls the model several times per step, which train() does not: make the "
+                "updates yourself, in trainer.loop() or in the make() of an Update of your own."
+            )
 
 
 def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) -> None:
     """Reject what would have no effect where the user makes the updates."""
-    if not run.world.is_alone:
+    if run.world.cuts_batches:
+        ranks = run.world.logical or run.world.size
         raise ModelError(
-            f"trainer.loop() cannot average the gradients of {run.world.size} ranks, because the "
+            f"trainer.loop() cannot average the gradients of {ranks} ranks, because the "
             "backward is yours: write step=, or an Update, and call train()."
         )
     for point in run.plan.points.values():

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
+from hookloop.checkpoint.choose import BEST, BestCheckpoint, choose
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, HookloopError
-from hookloop.hooks.average_weights import AverageWeights
-from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.weights.average_weights import AverageWeights
 from hookloop.trainer.state.parts import holding_weights, restore_model
 from hookloop.trainer.state.ranks import restore_buffers, undeclared_of_rank
 from hookloop.trainer.state.run_state import RunState
@@ -31,12 +31,18 @@ class OtherWeights:
 
     Args:
         run: The run.
-        label: Where the checkpoint is.
-        checkpoint: What it holds.
+        which: The checkpoint: ``"best"``, ``"last"``, a name or a path. The first rank decides
+            which one that is.
     """
 
-    def __init__(self, run: Run, label: str, checkpoint: Mapping[str, object]) -> None:
-        self.label = label
+    def __init__(self, run: Run, which: str | Path) -> None:
+        chosen = None
+        if run.world.is_main:
+            watched = [h.best_metrics for h in run.hooks if isinstance(h, SaveCheckpoint)]
+            first = next((metrics[0] for metrics in watched if metrics), None)
+            chosen = choose(run.dir, which, run.stores, first)
+        self.label = label = run.ranks.share(chosen.path if chosen is not None else "")
+        checkpoint = chosen.content if chosen is not None else load(label)
         self._run = run
         self._put_back = [RunState(run).keep("model", "hooks")]
         try:
@@ -74,25 +80,12 @@ def using_checkpoint(run: Run, which: str | Path | None) -> Iterator[None]:
     if which is None:
         yield
         return
-    label, checkpoint = find_for(run, which)
-    other = OtherWeights(run, label, checkpoint)
-    _log.info("Evaluating '%s'.", label)
+    other = OtherWeights(run, which)
+    _log.info("Evaluating '%s'.", other.label)
     try:
         yield
     finally:
         other.put_back()
-
-
-def find_for(run: Run, which: str | Path) -> Found:
-    """Load a checkpoint of a run; the first rank decides which one that is."""
-    found: Found | None = None
-    if run.world.is_main:
-        stores = run.stores
-        watched = [h.best_metrics for h in run.hooks if isinstance(h, SaveCheckpoint)]
-        first = next((metrics[0] for metrics in watched if metrics), None)
-        found = load_named(which, run.dir, stores, first)
-    label = run.ranks.share(found[0] if found is not None else "")
-    return found if found is not None else (label, load(label))
 
 
 def best_of(run: Run) -> tuple[BestCheckpoint, ...]:
@@ -111,8 +104,7 @@ def load_best(run: Run) -> OtherWeights | None:
     if not hooks or run.is_interrupted:
         return None
     try:
-        label, checkpoint = find_for(run, BEST)
-        return OtherWeights(run, label, checkpoint)
+        return OtherWeights(run, BEST)
     except CheckpointError as error:  # The training is done, and its last weights are saved.
         _log.warning("The model keeps its last weights, not the best: %s", error)
         return None

@@ -9,8 +9,8 @@ from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.engine.plan import Plan
 from hookloop.engine.points import PointTable
 from hookloop.errors import HookError
-from hookloop.hooks.step_schedules import StepSchedules
-from hookloop.hooks.write_metrics import WriteMetrics
+from hookloop.hooks.schedules.step_schedules import StepSchedules
+from hookloop.hooks.writing.write_metrics import WriteMetrics
 from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.inputs import produced_names
 

@@ -17,7 +17,7 @@ from hookloop.data.model_inputs import inputs_for
 from hookloop.data.outputs import by_name, join, to_cpu
 from hookloop.data.stream import Batches, Stream
 from hookloop.errors import DataError, nearest
-from hookloop.hooks.accumulate_variables import to_array
+from hookloop.hooks.metrics.accumulate_variables import to_array
 from hookloop.update.objective import forward_step
 from hookloop.update.update import Step, Update
 from hookloop.writers.predictions import check_file, writing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hookloop.checkpoint.store.ancestry import path_from
 from hookloop.data.position.origin import names_of_origin, states_of
 from hookloop.data.reading.loader import LoaderReader
-from hookloop.hooks.record_environment import describe_torch
+from hookloop.hooks.measuring.record_environment import describe_torch
 from hookloop.runs.environment import variables
 from hookloop.runs.interventions import last_start, packed
 from hookloop.runs.layout import RunDir

@@ -18,16 +18,18 @@ from torch.optim.lr_scheduler import (
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
     CyclicLR,
+    LinearLR,
     LRScheduler,
     MultiStepLR,
     OneCycleLR,
     PolynomialLR,
     SequentialLR,
+    StepLR,
 )
 
 from hookloop.engine.schedule_ahead import is_known, rates_ahead
 from hookloop.every import count_of
-from hookloop.hooks.step_schedules import StepSchedules
+from hookloop.hooks.schedules.step_schedules import StepSchedules
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run
@@ -40,6 +42,9 @@ VANISHED = 1e-6
 
 FAR = 5
 """How many times longer than the run a schedule is that was made for another unit."""
+
+CUT = 1.5
+"""How many times longer than the run one is that must be made to its end: a single cycle."""
 
 _NUMBERS = ("step_size", "milestones", "T_max", "total_iters", "total_steps", "gamma")
 """Attributes of a scheduler whose numbers a user has given, in steps."""
@@ -124,7 +129,7 @@ def _curve_of(run: Run, name: str, schedule: Schedule, is_whole: bool) -> Curve 
     points, rates = rates_ahead(scheduler, min(steps, fails_after) if fails_after else steps)
     kind, unit = type(scheduler).__name__, str(schedule.every.unit)
     curve = Curve(name, kind, unit, count, steps, points, rates)
-    found = _find_problem(curve, scheduler, is_whole)
+    found = _find_problem(curve, scheduler, run, is_whole)
     if not found:
         return curve
     which = "" if name == "default" else f" '{name}'"
@@ -155,12 +160,14 @@ class _Found:
     is_long: bool = False
 
 
-def _find_problem(curve: Curve, scheduler: LRScheduler, is_whole: bool) -> _Found | None:
+def _find_problem(curve: Curve, scheduler: LRScheduler, run: Run, is_whole: bool) -> _Found | None:
     """Return what is wrong with a curve."""
-    for find in (_find_failure, _find_vanished, _find_over):
+    for find in (_find_failure, _find_negative, _find_vanished, _find_over):
         if what := find(curve, scheduler):
+            if find is _find_over and _is_in_cycles(curve, scheduler, run):
+                return None
             return _Found(what)
-    what = _find_long(curve, scheduler) if is_whole else ""
+    what = _find_long(curve, scheduler, run.accumulate) if is_whole else ""
     return _Found(what, is_long=True) if what else None
 
 
@@ -175,6 +182,18 @@ def _find_failure(curve: Curve, scheduler: LRScheduler) -> str:
     return (
         f"has total_steps={last}, and torch raises an error when it is stepped once more: after "
         f"{curve.at(last)} {_of_run(curve)}"
+    )
+
+
+def _find_negative(curve: Curve, scheduler: LRScheduler) -> str:
+    # Not what rounding makes of a 0 at the end.
+    below = (at for at, rate in enumerate(curve.rates) if rate < -VANISHED * max(curve.rates))
+    first = next(below, None)
+    if first is None:
+        return ""
+    return (
+        f"makes the learning rate negative, {curve.rates[first]:.2g}, at "
+        f"{curve.at(curve.points[first])} {_of_run(curve)}: updates raise the loss from there on"
     )
 
 
@@ -214,6 +233,14 @@ def _find_over(curve: Curve, scheduler: LRScheduler) -> str:
             f"has total_iters={last.total_iters}: the learning rate is 0 from "
             f"{curve.at(begin + last.total_iters)} {_of_run(curve)} on"
         )
+    if isinstance(last, LinearLR) and last.total_iters * 4 <= length:
+        first, end = last.start_factor, last.end_factor
+        if end < first:
+            return (
+                f"has total_iters={last.total_iters}: the learning rate has fallen from {first:g} "
+                f"to {end:g} of what it is by {curve.at(begin + last.total_iters)} "
+                f"{_of_run(curve)}, and stays there"
+            )
     if isinstance(last, MultiStepLR):
         milestones = sorted(last.milestones)
         if milestones and milestones[-1] * 4 <= length and last.gamma < 1:
@@ -226,16 +253,39 @@ def _find_over(curve: Curve, scheduler: LRScheduler) -> str:
     return ""
 
 
-def _find_long(curve: Curve, scheduler: LRScheduler) -> str:
+def _is_in_cycles(curve: Curve, scheduler: LRScheduler, run: Run) -> bool:
+    """Return whether a cosine that rises again was given so that whole cycles fill the run."""
+    _, last = _last_part(scheduler)
+    if not isinstance(last, CosineAnnealingLR) or curve.steps % last.T_max:
+        return False
+    epoch = run.progress.epoch_iters
+    if curve.unit == "epochs" or not epoch:
+        return True
+    return last.T_max % epoch == 0 and last.T_max != run.progress.max_epochs
+
+
+def _find_long(curve: Curve, scheduler: LRScheduler, accumulate: int) -> str:
     """Look for a schedule that would go on far beyond the end of the run."""
     begin, last = _last_part(scheduler)
-    name = next((name for name in _lengths(last) if hasattr(last, name)), None)
-    length = begin + int(getattr(last, name)) if name is not None else 0
-    if length < FAR * curve.steps:
-        return ""
     unit = "iteration" if curve.unit == "iters" else "epoch"
+    if isinstance(last, StepLR | MultiStepLR):
+        first = last.step_size if isinstance(last, StepLR) else min(last.milestones, default=0)
+        if curve.unit == "iters" or begin + first < FAR * curve.steps:  # A short trial of it.
+            return ""
+        name = "step_size=" if isinstance(last, StepLR) else "milestones from "
+        return (
+            f"has {name}{first}, and the run ends at {curve.at(curve.steps)}: the learning rate "
+            f"would first change at {unit} {(begin + first) * curve.count}"
+        )
+    name = next(_lengths(last), "")
+    length = begin + int(getattr(last, name)) if name else 0
+    # Batches were counted, where an iteration takes several of them.
+    is_in_batches = accumulate > 1 and abs(length / curve.steps / accumulate - 1) < 0.05
+    far = CUT if isinstance(last, OneCycleLR) else FAR
+    if not name or (length < far * curve.steps and not is_in_batches):
+        return ""
     return (
-        f"has {name}={getattr(last, str(name))}, and the run ends at "
+        f"has {name}={getattr(last, name)}, and the run ends at "
         f"{curve.at(curve.steps)}: the schedule would end at {unit} {length * curve.count}"
     )
 

@@ -22,8 +22,8 @@ from hookloop.data.reading.workers import check_main_is_guarded
 from hookloop.engine.loop import Loop
 from hookloop.engine.plan import fire
 from hookloop.engine.run import Run
-from hookloop.hooks.stop_on_signal import restore_signal_handlers
-from hookloop.hooks.write_metrics import record_disabled
+from hookloop.hooks.ending.stop_on_signal import restore_signal_handlers
+from hookloop.hooks.writing.write_metrics import record_disabled
 from hookloop.outcome import Interrupted, Outcome, Status
 from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.settings import Parallel

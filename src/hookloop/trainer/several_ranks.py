@@ -37,6 +37,12 @@ Found = tuple[str, dict[str, object]]
 def check_parallel(run: Run, settings: Parallel) -> None:
     """Reject a way of working together that cannot work, before anything is started."""
     size = run.world.size
+    if settings.logical is not None and settings.logical < size:
+        raise HookloopError(
+            f"parallel: {{logical: {settings.logical}}} for {size} processes leaves some without "
+            "work: start fewer, or cut into more logical ranks.",
+            argument="parallel",
+        )
     if size == 1:
         return
     if settings.strategy == "none":
@@ -57,10 +63,13 @@ def join_ranks(run: Run, settings: Parallel) -> None:
 
 def share_streams(run: Run) -> None:
     """Let this rank read its part of each global batch."""
-    if run.world.is_alone:
+    world = run.world
+    if not world.cuts_batches:
         return
     for stream, is_training in _streams(run):
-        stream.share_among(run.world.rank, run.world.size, is_training=is_training)
+        # What is predicted is joined again, part by part.
+        logical = 0 if stream in run.predict_data.values() else world.logical
+        stream.share_among(world.rank, world.size, logical=logical, is_training=is_training)
     join_orders(run)
 
 
@@ -79,7 +88,7 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
         is_new: Whether its training begins now. Otherwise the random numbers are those with which
             it continues.
     """
-    if run.world.is_alone or is_divided(run):
+    if not run.world.cuts_batches or is_divided(run):
         return
     start = run.ranks.share(GeneratorStates.now(gpus=False).state)
     for stream, is_training in _streams(run):
@@ -88,7 +97,8 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
         stream.load_order_state(run.ranks.share(stream.order_state()))
     if is_new:
         GeneratorStates(start).restore()
-        seed_rank(run.world.rank)
+        if not run.world.logical:  # Each of those has random numbers of its own in each update.
+            seed_rank(run.world.rank)
 
 
 def align_ranks(run: Run, settings: Parallel) -> None:

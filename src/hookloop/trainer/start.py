@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hookloop.checkpoint.search import is_same_location, load_newest
+from hookloop.checkpoint.choose import load_newest
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store.ancestry import load_parent, note_parent, path_from
-from hookloop.checkpoint.store.storage import is_checkpoint_directory, is_url
+from hookloop.checkpoint.store.storage import is_checkpoint_directory, is_same_location, is_url
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.progress import Progress
 from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
@@ -19,6 +20,7 @@ from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.limits import DataLimits, Limit
 from hookloop.data.mixing.weights import Mix
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches
@@ -44,7 +46,6 @@ from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
-from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
 from hookloop.trainer.guard import Guarded
@@ -76,10 +77,12 @@ from hookloop.trainer.start import Start
 from hookloop.trainer.state.roots import RootsOfRun
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.timetable import Row, timetable_of
+from hookloop.trainer.unchanged import Unchanged
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
 from hookloop.update.assemble import Loss, Makes, assemble, check_assembly, make_updates
 from hookloop.update.by_hook import maker_of
+from hookloop.update.first_loss import watching_first_calls
 from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
 from hookloop.update.update import Step, Update
@@ -218,8 +221,9 @@ class Trainer(Guarded):
         parallel: Parallel | Mapping[str, object] | str | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        world, together = World.from_environment(), Parallel.parse(parallel)
-        standard = build_default_hooks(default_hooks, is_alone=world.is_alone)
+        together = Parallel.parse(parallel)
+        world = replace(World.from_environment(), logical=together.logical or 0)
+        standard = build_default_hooks(default_hooks, is_alone=world.is_alone or world.logical > 0)
         self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(points))
         start, where = Start(run_dir, resume, load_from), choose_device(device, world)
         arithmetic, self._count_tokens = Arithmetic(deterministic, matmul), count_tokens
@@ -262,7 +266,7 @@ class Trainer(Guarded):
         self._loop = Loop(
             self.run,
             self._updates,
-            metrics=self.run.meters,
+            metrics=watching_first_calls(self.run.meters),
             validation=make_validation(
                 val_every, val_begin, val_at_start, self.run.val_data, world
             ),
@@ -306,7 +310,7 @@ class Trainer(Guarded):
         self.run.purpose = "train"
         self._planner.make(self.run, self._updates)
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
-        check_updates(self.run)
+        check_updates(self.run, self._updates)
         self._check_assembly()
         check_trainable(self.run)
         count = start_counting(self._loop, self._count_tokens)
@@ -325,7 +329,9 @@ class Trainer(Guarded):
         with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
             report_schedules(problems)
-            if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
+            if self.run.world.is_main and (
+                self.run.world.cuts_batches or not self._loop.sizes.is_one
+            ):
                 warn_if_uncounted(self.run.loss_function)
             self._loop.train(Assembly(*self._assemble(), count, go_back))
             self._updates[0].check_end(self.run)
@@ -360,6 +366,7 @@ class Trainer(Guarded):
         with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
             report_schedules(problems)
+            unchanged = Unchanged(self.run)
             groups = self._loop.iterations(Assembly(count=count, go_back=go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
@@ -370,6 +377,7 @@ class Trainer(Guarded):
                 self.run.stop("the loop was left before its end")
             for _ in groups:  # What comes after the last iteration.
                 pass
+            unchanged.check_end(self.run)
             self._prepared.report()
 
     def record(self, loss: Tensor, **others: Tensor | float) -> None:
@@ -466,7 +474,7 @@ class Trainer(Guarded):
         # A Trainer that only evaluates is complete without training data, optimizer and limits.
         if self.run.train_data is not None:
             check_trainable(self.run)
-            check_updates(self.run)
+            check_updates(self.run, self._updates)
             self._check_assembly()
             check_ends(self.run)
 
@@ -475,7 +483,7 @@ class Trainer(Guarded):
 
     def _assemble(self) -> Makes:
         """Return what makes the updates; on ranks that is done once, as torch keeps its parts."""
-        if self._makes is not None and not self.run.world.is_alone:
+        if self._makes is not None and self.run.world.cuts_batches:
             return Makes(self._makes.later, self._makes.later)
         parallel = self._session.parallel
         keep = None

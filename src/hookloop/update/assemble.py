@@ -20,6 +20,7 @@ from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
 from hookloop.update.by_hook import check_maker, make_by_hook, maker_of
 from hookloop.update.first_loss import watched
 from hookloop.update.in_parts import InParts, InPartsOnRanks, Keep, check_parts
+from hookloop.update.logical import LogicalReduction, check_logical, make_averager
 from hookloop.update.loss_weights import counter_of
 from hookloop.update.microbatches import is_sum
 from hookloop.update.missing_losses import MissingLosses
@@ -151,6 +152,8 @@ def check_assembly(
     """
     if (maker := maker_of(run)) is not None:
         check_maker(run, maker, updates, sizes)
+    if run.world.logical:
+        check_logical(run, updates, is_auto=sizes.is_auto, is_sharded=parallel.is_sharded)
     if sizes.is_auto:
         check_parts(run, updates, is_sharded=parallel.is_sharded)
 
@@ -172,6 +175,9 @@ def assemble(
 ) -> Makes:
     """Return what makes the updates of an iteration.
 
+    Until an update has had a gradient, a copy of it looks for one; its place in the list is then
+    taken by one that does not look.
+
     Args:
         run: The run.
         updates: The updates.
@@ -179,14 +185,20 @@ def assemble(
         keep: Copies what is put back where an update is made again from smaller parts, when memory
             runs out; None if it is not made again.
     """
-    first, later = [], []
-    for update in updates:
+    first: list[Make] = []
+    later: list[Make] = []
+    for number, update in enumerate(updates):
         way: Callable[[Update], Make] = make_by_hook
         if maker_of(run) is None:
             way = _way_of(run, update, parallel, keep, finds_unused=len(updates) > 1)
-        later.append(way(update))
-        looked_at = watched(run, update)
-        first.append(later[-1] if looked_at is None else way(looked_at))
+        looked_at, make = watched(run, update), way(update)
+        if way is make_by_hook or type(update) is not Update or run.progress.iter:
+            later.append(make)
+            first.append(make if looked_at is None else way(looked_at))
+            continue
+        done = partial(later.__setitem__, number, make)
+        later.append(way(update.checking_gradients(done)))
+        first.append(way((looked_at or update).checking_gradients(done)))
     return Makes(first, later)
 
 
@@ -219,9 +231,16 @@ def _way_of(
         keep: As for `assemble`.
         finds_unused: Whether the loss may leave out parameters, as with several updates.
     """
-    if run.world.is_alone or update.averages_itself:
+    if not run.world.cuts_batches or update.averages_itself:
         return lambda one: one.make if keep is None else InParts(one, keep).make
     averager: Averager
+    slots = SLOTS if update.returns_loss else 2
+    if run.world.logical:
+        # To find them costs a look at a few numbers, for which only a device would be waited for.
+        is_cheap = parallel.unused_parameters is None and run.device.type == "cpu"
+        unused = is_cheap or _finds_unused(run, update, parallel, finds_unused)
+        sums = make_averager(run, update, finds_unused=unused, slots=slots)
+        return lambda one: LogicalReduction(one, sums, run).make
     if run.shards is not None:
         averager = ShardedAverager(run.shards, run.ranks)
     else:
@@ -229,7 +248,7 @@ def _way_of(
             run.model,
             update.parameters(),
             finds_unused=_finds_unused(run, update, parallel, finds_unused),
-            slots=SLOTS if update.returns_loss else 2,
+            slots=slots,
         )
 
     def on_ranks(one: Update) -> Make:

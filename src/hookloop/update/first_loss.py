@@ -23,6 +23,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from hookloop.errors import LossWarning, ModelError
+from hookloop.metrics.meters import Accumulating, Metric, MetricFunction
+from hookloop.metrics.series import Value
 from hookloop.update.loss_weights import IGNORED, why_uncounted
 from hookloop.update.update import Update
 
@@ -46,6 +48,12 @@ _ELEMENTWISE = (
 """Losses that compare each output with its own target, and broadcast the two if they can."""
 
 _DIFFERENCES = (torch.sub, torch.subtract, Tensor.sub, Tensor.__sub__, Tensor.__rsub__)
+
+_COMPARISONS = (
+    *(getattr(torch, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+    *(getattr(Tensor, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+    *(getattr(Tensor, f"__{name}__") for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+)
 
 _VIEWS = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "Select", "Slice", "Alias")
 """How the names of gradients begin that only look at numbers in another shape."""
@@ -86,10 +94,10 @@ def watched(run: Run, update: Update) -> Update | None:
     computes = [run.step_function, run.model] if update.returns_loss else [run.loss_function]
     if any(_has_fast_path(one) for one in _reachable(computes)):
         return None
-    is_split = run.accumulate > 1 or not run.world.is_alone
+    is_split = run.accumulate > 1 or run.world.cuts_batches
     calls = LossCalls(
         is_main=run.world.is_main,
-        by_samples=update.counts is not None and not run.world.is_alone,
+        by_samples=update.counts is not None and run.world.cuts_batches,
         is_uncounted=is_split and _is_uncounted(update, run),
     )
 
@@ -104,6 +112,35 @@ def watched(run: Run, update: Update) -> Update | None:
         return compute_watched
 
     return update.computing_by(around)
+
+
+def watching_first_calls(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return metrics of which each function is watched for a broadcast in its first call.
+
+    In its place, the mapping then has the function itself.
+    """
+    found = dict(metrics)
+    for name, metric in metrics.items():
+        is_function = isinstance(metric, FunctionType) or (
+            isinstance(metric, nn.Module) and metric._compiled_call_impl is None
+        )
+        if not is_function or isinstance(metric, Accumulating):
+            continue
+        if hasattr(metric, "_torchdynamo_orig_callable"):
+            continue
+        if not any(_has_fast_path(one) for one in _reachable([metric])):
+            found[name] = partial(_call_first, found, name, metric)
+    return found
+
+
+def _call_first(
+    metrics: dict[str, Metric], name: str, metric: MetricFunction, output: object, targets: object
+) -> Value:
+    metrics[name] = metric
+    if not isinstance(output, Tensor) or not isinstance(targets, Tensor):
+        return metric(output, targets)
+    with MetricCalls(name):
+        return metric(output, targets)
 
 
 def _is_compiled(run: Run) -> bool:
@@ -236,14 +273,16 @@ class LossCalls(TorchFunctionMode):
     def _check_difference(self, args: tuple[Any, ...]) -> None:
         """Find ``output - targets`` of the shapes (8, 1) and (8,), in a loss that is hand-written.
 
-        Other differences of unequal shapes are common: only one of these needs a gradient.
+        Other differences of unequal shapes are common: of these, one was computed by the model.
         """
         if len(args) < 2 or not all(isinstance(one, Tensor) for one in args[:2]):
             return
         output, target = args[:2] if args[0].requires_grad else (args[1], args[0])
         is_column = {output.ndim, target.ndim} == {1, 2} and output.numel() == target.numel() > 1
         column = output if output.ndim == 2 else target
-        if is_column and column.shape[1] == 1 and output.requires_grad > target.requires_grad:
+        # What the model has learned, such as centers that all samples are compared with, is a leaf.
+        is_output = output.requires_grad > target.requires_grad and not output.is_leaf
+        if is_column and column.shape[1] == 1 and is_output:
             shape = torch.broadcast_shapes(output.shape, target.shape)  # type: ignore[no-untyped-call]
             self._warn("broadcast", _describe_broadcast("a difference", output, target, shape))
 
@@ -265,6 +304,13 @@ class LossCalls(TorchFunctionMode):
                 "cross_entropy gets outputs that are probabilities already: they are not negative "
                 "and sum to 1. It applies softmax itself, and a second one makes the training slow "
                 "and the loss never small. Remove the softmax at the end of the model.",
+            )
+        elif _made_by(output).startswith("Sigmoid"):
+            self._warn(
+                "softmax",
+                "cross_entropy gets the output of a sigmoid and applies softmax to it, so that "
+                "the loss is never small. Remove the sigmoid at the end of the model; for several "
+                "labels per sample, use BCEWithLogitsLoss.",
             )
 
         ignored = given.get("ignore_index", IGNORED)
@@ -316,6 +362,32 @@ class LossCalls(TorchFunctionMode):
             warnings.warn_explicit(message, LossWarning, "", 0)
         if caught:
             _log.warning("%s", message)
+
+
+class MetricCalls(LossCalls):
+    """Looks at the calls to torch while a metric is computed from one batch.
+
+    Args:
+        name: The name of the metric.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def _check(
+        self, func: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
+    ) -> None:
+        if func not in (*_ELEMENTWISE, *_DIFFERENCES, *_COMPARISONS):
+            return
+        one, other = _pair(args, given)
+        if one is None or other is None or {one.ndim, other.ndim} != {1, 2}:
+            return
+        column = one if one.ndim == 2 else other
+        if one.numel() == other.numel() > 1 and column.shape[1] == 1:
+            shape = torch.broadcast_shapes(one.shape, other.shape)  # type: ignore[no-untyped-call]
+            text = _describe_broadcast(f"The metric '{self._name}'", one, other, shape)
+            self._warn("broadcast", text)
 
 
 def _pair(args: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Tensor | None, Tensor | None]:

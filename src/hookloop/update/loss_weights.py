@@ -45,7 +45,7 @@ class Counter:
         """Return the sum of the weights of the targets; on a device, nothing is read."""
         if not isinstance(targets, Tensor):
             return None
-        if targets.ndim <= 1 and self.is_plain and not run.world.is_alone:
+        if targets.ndim <= 1 and self.is_plain and run.world.cuts_batches:
             # One label per sample, so that the shares of the ranks are known before any loss is:
             # their gradients need no correction, which would cost precision.
             return None

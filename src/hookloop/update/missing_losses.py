@@ -1,7 +1,7 @@
-"""A training that makes no updates, because a `return` was forgotten in its step.
+"""A training that makes no updates: a `return` was forgotten, or the loss is of another model.
 
-A step may return no loss for some batches. One that never does is a mistake, and its training would
-complete like any other.
+A step may return no loss for some batches, or one without a gradient. One that always does is a
+mistake, and its training would complete like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST = 10
 
 
 class MissingLosses:
-    """Rejects a training whose steps return no loss, unless they say that they skip.
+    """Rejects a training whose steps return no loss that trains, unless they say that they skip.
 
     An iteration in which an update is made costs nothing.
 
@@ -32,25 +32,29 @@ class MissingLosses:
         self._names = tuple(names)
         self._declared: dict[str, int] = {}
         self._since: dict[str, tuple[int, int]] = {}  # The first and last iteration of a row.
+        self._has_loss = False  # The last one noted.
 
     def declare(self, name: str, run: Run) -> None:
         """Note that a step skips the current update on purpose."""
         if run.phase == "train":
             self._declared[name] = run.progress.iter + 1
 
-    def note(self, name: str, run: Run) -> None:
-        """Note that there was no loss for the current update.
+    def note(self, name: str, run: Run, *, has_loss: bool = False) -> None:
+        """Note that there was no loss for the current update, or one that gave no gradient.
 
         Raises:
             ModelError: If there was none often enough that it must be a mistake.
         """
+        self._has_loss = has_loss
         progress, now = run.progress, run.progress.iter + 1
         if self._declared.get(name) == now:
             return
         first, last = self._since.get(name, (now, now))
         first = first if last in (now - 1, now) else now
         self._since[name] = (first, now)
-        if now == min(FIRST, progress.epoch_iters or FIRST) and self._nothing_until(now):
+        # A batch with nothing to learn from, whose loss is a 0 of its own, may well be the first.
+        soon = FIRST if has_loss else min(FIRST, progress.epoch_iters or FIRST)
+        if now == soon and self._nothing_until(now):
             raise self._error(self._names, f"in the first {count_of(now, 'iteration')}")
         # An epoch may be a single iteration, and an update be made in every fifth.
         is_whole = progress.iter_in_epoch + 1 == progress.epoch_iters
@@ -59,13 +63,24 @@ class MissingLosses:
 
     def check_end(self, run: Run) -> None:
         """Reject a training that has ended without any update."""
-        if run.progress.iter and not run.is_interrupted and self._nothing_until(run.progress.iter):
-            raise self._error(self._names, f"in {count_of(run.progress.iter, 'iteration')}")
+        made = run.progress.iter
+        if made and not (run.is_interrupted or self._has_loss) and self._nothing_until(made):
+            raise self._error(self._names, f"in {count_of(made, 'iteration')}")
 
     def _nothing_until(self, now: int) -> bool:
         return all(self._since.get(name) == (1, now) for name in self._names)
 
     def _error(self, names: Sequence[str], when: str) -> ModelError:
+        if self._has_loss:
+            which = " and ".join(
+                f"the optimizer '{name}'" if name else "optimizer=" for name in names
+            )
+            return ModelError(
+                f"The loss gave no gradient to any parameter of {which} {when}, so that nothing "
+                "was trained: compute it with run.model, whose parameters the optimizer has, and "
+                "detach nothing on the way to it.",
+                argument="step",
+            )
         steps = " and ".join(f"step['{name}']" if name else "step=" for name in names)
         return ModelError(
             f"{steps} returned None {when}, so that nothing was trained: return the loss. If it "

@@ -73,13 +73,17 @@ class Reduction:
     Args:
         update: What to make.
         averager: Averages its gradients.
-        size: The number of ranks.
+        size: The number of ranks, by which a mean over them divides.
+
+    Attributes:
+        cuts: Into how many parts a global batch is cut.
     """
 
     def __init__(self, update: Update, averager: Averager, size: int) -> None:
         self.update = update
         self.averager = averager
         self.size = size
+        self.cuts = size
         self._names: tuple[str, ...] = ()
         self._unit: Tensor | None = None
         self._is_uneven = False  # Whether streams were cut in different proportions.
@@ -140,7 +144,7 @@ class Reduction:
         """Say once that one loss of several streams cannot be weighted by the samples of each."""
         output = run.output if isinstance(run.output, Mapping) else {}
         is_weighted = "weight" in output or isinstance(output.get("loss"), dict)
-        if self._is_uneven or is_weighted or share.is_even(self.size):
+        if self._is_uneven or is_weighted or share.is_even(self.cuts):
             return
         self._is_uneven = True
         streams = share.streams or {}
@@ -153,7 +157,7 @@ class Reduction:
             run.progress.iter + 1,
             cuts,
             ", ".join(f"'{name}': ..." for name in streams),
-            self.size,
+            self.cuts,
         )
 
 
@@ -304,7 +308,9 @@ class RankParts:
 def parts_of(run: Run, batches: Sequence[object]) -> list[Part]:
     """Return the microbatches that this rank has read in an iteration, with their shares."""
     shares, last = shares_of(run), cast("TrainingStream", run.train_data).at.batches
-    numbers = range(last + 1 - len(batches), last + 1)
+    step = max(1, len(run.world.leaves))  # Parts of each global batch.
+    begun = last - len(batches) // step
+    numbers = [begun + 1 + place // step for place in range(len(batches))]
     labels = batches.labels if isinstance(batches, Labelled) else [None] * len(batches)
     return [Part(*one) for one in zip(batches, shares, numbers, labels, strict=True)]
 

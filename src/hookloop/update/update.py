@@ -165,6 +165,25 @@ class Update:
         copied._bind()
         return copied
 
+    def checking_gradients(self, done: Callable[[], None]) -> Self:
+        """Return a copy that notes updates without any gradient, and calls ``done`` after one."""
+        copied = copy.copy(self)
+
+        def has_gradients() -> bool:
+            trained = [one for one in copied.parameters() if one.requires_grad]
+            return not trained or any(one.grad is not None for one in trained)
+
+        def finish(run: Run) -> None:
+            had_some = has_gradients()  # A hook may drop them, or put back what it had taken.
+            type(copied).finish(copied, run)
+            if had_some or has_gradients():
+                done()
+            else:
+                copied._missing.note(copied._name, run, has_loss=True)
+
+        copied.finish = finish  # type: ignore[method-assign]
+        return copied
+
     def _bind(self) -> None:
         """Choose what the hot path calls, so that it does not choose in each iteration."""
         kind, context = type(self), self._context

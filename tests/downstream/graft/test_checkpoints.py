@@ -97,7 +97,7 @@ def test_files_of_old_versions_of_torch_are_read(graft, tmp_path):
 
 
 def test_a_missing_file_is_reported_as_by_mmengine(graft):
-    with pytest.raises(FileNotFoundError, match="nowhere.pth can not be found"):
+    with pytest.raises(FileNotFoundError, match="nowhere.pth"):
         CheckpointLoader.load_checkpoint("nowhere.pth")
 
 

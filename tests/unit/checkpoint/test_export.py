@@ -68,7 +68,7 @@ def test_inputs_that_no_program_takes_are_named(tmp_path: Path, format: str) -> 
     class Graph:
         nodes = torch.zeros(2)
 
-    with pytest.raises(ModelError, match="called with a Graph, .* Write safetensors"):
+    with pytest.raises(ModelError, match="Graph"):
         write_model(make_model(), tmp_path / "model", format, Example.of(Graph()))
     assert not list(tmp_path.iterdir())
 
@@ -90,7 +90,7 @@ def test_tracing_does_not_change_the_inputs_or_the_random_numbers(tmp_path: Path
 
 def test_a_model_that_cannot_be_traced_leaves_no_file(tmp_path: Path) -> None:
     example = Example.of(torch.zeros(2, 9))
-    with pytest.raises(ModelError, match="cannot be traced as torch.export"):
+    with pytest.raises(ModelError, match="torch.export"):
         write_model(make_model(), tmp_path / "model.pt2", "torch.export", example)
     with pytest.raises(ModelError, match="An example of the inputs is needed"):
         write_model(make_model(), tmp_path / "model.pt2", "torch.export")
@@ -116,7 +116,7 @@ def test_a_full_disk_raises_an_error_and_leaves_no_file(tmp_path: Path, format: 
 
 def test_a_model_without_forward_has_nothing_to_trace(tmp_path: Path) -> None:
     model = torch.nn.ModuleDict({"one": torch.nn.Linear(4, 1)})
-    with pytest.raises(ModelError, match="ModuleDict has no method 'forward'"):
+    with pytest.raises(ModelError, match="ModuleDict.*'forward'"):
         write_model(model, tmp_path / "model.pt2", "torch.export", Example.of(torch.zeros(2, 4)))
 
 
@@ -131,11 +131,11 @@ def test_recurrent_layers_are_exported_without_a_word(tmp_path: Path) -> None:
 def test_weights_too_large_for_onnx_are_rejected(tmp_path: Path) -> None:
     with torch.device("meta"):
         model = torch.nn.Linear(40_000, 40_000)
-    with pytest.raises(ModelError, match=r"6.4 GB, and a file of ONNX holds at most 2 GB"):
+    with pytest.raises(ModelError, match="6.4.*GB.*ONNX.*2.*GB"):
         write_model(model, tmp_path / "model.onnx", "onnx", Example.of(torch.zeros(2, 4)))
 
 
 def test_a_format_has_two_names() -> None:
     assert format_named("export") == format_named("torch.export") == "torch.export"
-    with pytest.raises(HookloopError, match="Did you mean 'onnx'"):
+    with pytest.raises(HookloopError, match="'onnx'"):
         format_named("onxx")

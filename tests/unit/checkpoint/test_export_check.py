@@ -47,7 +47,7 @@ def test_another_output_is_rejected(tmp_path: Path) -> None:
     write_model(make_model(seed=0).eval(), tmp_path / "model", "torch.export", example)
     with pytest.raises(ModelError, match="computes something else than the model"):
         compare(make_model(seed=1).eval(), tmp_path / "model", "torch.export", example)
-    with pytest.raises(ModelError, match=r"shapes \[\(3, 1\)\], and the model \[\(3, 2\)\]"):
+    with pytest.raises(ModelError, match=r"\[\(3, 1\)\].*\[\(3, 2\)\]"):
         compare(torch.nn.Linear(4, 2), tmp_path / "model", "torch.export", example)
 
 

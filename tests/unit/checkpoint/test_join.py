@@ -35,9 +35,9 @@ def test_every_type_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_part_that_is_missing_and_other_names_are_rejected(shards, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"under 'modle'.*'model'.*There are: model, optim"):
+    with pytest.raises(CheckpointError, match="'modle'.*'model'"):
         join(shards[0], tmp_path / "out.safetensors", "modle")
-    with pytest.raises(CheckpointError, match=r"ends in '.safetensors'"):
+    with pytest.raises(CheckpointError, match="'.safetensors'"):
         join(shards[0], tmp_path / "out.pth")
     with pytest.raises(CheckpointError, match="There is no checkpoint"):
         join(tmp_path / "gone", tmp_path / "out.safetensors")

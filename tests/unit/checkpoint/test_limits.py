@@ -183,5 +183,5 @@ def test_weights_of_the_wrong_kind_are_rejected(weights: object, tmp_path: Path)
 
 def test_a_damaged_safetensors_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(b"\xff" * 100)
-    with pytest.raises(CheckpointError, match="w.safetensors' cannot be loaded"):
+    with pytest.raises(CheckpointError, match="w.safetensors'"):
         Pretrained(tmp_path / "w.safetensors").load_into(torch.nn.Linear(1, 1))

@@ -47,7 +47,7 @@ def test_a_file_that_is_cut_off_or_missing_is_found(shards, name: str) -> None:
 def test_what_does_not_belong_there_is_found(shards) -> None:
     directory, _ = shards
     (directory / "more.distcp").write_bytes(b"x")
-    with pytest.raises(CheckpointError, match=r"more.distcp' does not belong to the checkpoint"):
+    with pytest.raises(CheckpointError, match="more.distcp'"):
         verify(directory)
     (directory / "more.distcp").unlink()
     (directory / "folder").mkdir()

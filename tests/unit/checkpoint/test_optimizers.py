@@ -77,10 +77,10 @@ def test_another_optimizer_is_rejected_with_the_name() -> None:
     with pytest.raises(CheckpointError, match="has 1 groups of parameters; 2 were saved"):
         load_optimizer_state(model, fewer, state)
     groups = [{"params": [model[0].weight]}, {"params": [model[0].bias, model[1].bias, outside]}]
-    with pytest.raises(CheckpointError, match=r"Group 0 .*'2.weight' was saved and is not in it"):
+    with pytest.raises(CheckpointError, match="Group 0.*'2.weight'"):
         load_optimizer_state(model, torch.optim.Adam(groups), state)
     state["param_groups"][1]["params"][0] = "0.bios"
-    with pytest.raises(CheckpointError, match=r"Group 1 .*'0.bias' was not saved.*'0.bios'"):
+    with pytest.raises(CheckpointError, match="Group 1.*'0.bias'.*'0.bios'"):
         load_optimizer_state(model, optimizer, state)
 
 

@@ -49,14 +49,14 @@ def test_another_model_or_optimizer_is_rejected_with_the_name(tmp_path: Path) ->
     model, optimizer = trained()
     save(tmp_path / "one", model, optimizer)
     wide, of_wide = trained(4)
-    with pytest.raises(CheckpointError, match=r"'model.0.weight' is \(2, 3\) in it and \(4, 3\)"):
+    with pytest.raises(CheckpointError, match=r"'model.0.weight'.*\(2, 3\).*\(4, 3\)"):
         load_into(wide, {"main": of_wide}, tmp_path / "one")
     more = nn.Sequential(*model, nn.Linear(1, 1))
-    with pytest.raises(CheckpointError, match="has no 'model.2.weight'"):
+    with pytest.raises(CheckpointError, match="'model.2.weight'"):
         load_into(more, {"main": torch.optim.Adam(more.parameters())}, tmp_path / "one")
-    with pytest.raises(CheckpointError, match=r"another model: this one has no '1.bias'"):
+    with pytest.raises(CheckpointError, match="'1.bias'"):
         load_into(model[:1], {}, tmp_path / "one")
-    with pytest.raises(CheckpointError, match="has no optimizer 'mian'.*'main'"):
+    with pytest.raises(CheckpointError, match="'mian'.*'main'"):
         load_into(model, {"mian": optimizer}, tmp_path / "one")
 
 

@@ -102,7 +102,7 @@ def test_one_state_is_written_to_two_places(tmp_path: Path) -> None:
 
 def test_two_tensors_of_one_name_are_rejected(tmp_path: Path) -> None:
     twice = {"model": {"a": {"b": torch.ones(1)}, "a.b": torch.ones(1)}}
-    with pytest.raises(CheckpointError, match=r"rank 0: .*two tensors are named 'model.a.b'"):
+    with pytest.raises(CheckpointError, match="rank 0.*'model.a.b'"):
         stage(twice)
 
 

@@ -126,7 +126,7 @@ def test_data_is_written_whole_where_a_file_takes_a_part_at_a_time():
 
 def test_a_url_of_an_unknown_protocol_is_rejected():
     assert isinstance(open_storage("memory://x"), RemoteStorage)
-    with pytest.raises(CheckpointError, match="'nosuch' is not one of the accepted protocols"):
+    with pytest.raises(CheckpointError, match="'nosuch'"):
         open_storage("nosuch://x")
 
 

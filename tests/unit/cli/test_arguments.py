@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from hookloop.cli.arguments import run_directory_of
+from hookloop.cli.shared.arguments import run_directory_of
 
 
 def test_a_run_directory_and_its_config_stand_for_the_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 import hookloop.hooks
-from hookloop.cli.completing import DEFAULT_HOOKS
+from hookloop.cli.look.completing import DEFAULT_HOOKS
 from hookloop.cli.main import cli
 from hookloop.trainer.default_hooks import KNOWN_HOOKS
 

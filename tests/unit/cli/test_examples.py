@@ -3,9 +3,9 @@
 import click
 from click.testing import CliRunner
 
-from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.main import VERBS, cli
-from hookloop.cli.plugged import OURS
+from hookloop.cli.shared.examples import EXAMPLES
+from hookloop.cli.shared.plugged import OURS
 
 
 def test_every_verb_has_an_example_whose_options_exist() -> None:

@@ -9,7 +9,7 @@ import torch
 from tests import warm
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.config.run_model import load_run_model
+from hookloop.config.loaded_model import load_model
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_program_computes_what_the_model_computes(run: Path, invoke: Invoke) -
     program = torch.export.load(told["file"], extra_files=inside).module()
     assert json.loads(inside["hookloop.json"]) == told["metadata"]
     inputs = torch.randn(7, 2)
-    assert torch.allclose(program(inputs), load_run_model(run).model(inputs))
+    assert torch.allclose(program(inputs), load_model(run, device="cpu").model(inputs))
 
 
 def test_safetensors_needs_no_data(run: Path, invoke: Invoke, project: Path) -> None:

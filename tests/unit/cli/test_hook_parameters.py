@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import hookloop.hooks
-from hookloop.cli.hook_parameters import hook_parameters
+from hookloop.cli.look.hook_parameters import hook_parameters
 
 
 @pytest.mark.parametrize("name", hookloop.hooks.__all__)

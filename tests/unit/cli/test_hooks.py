@@ -21,12 +21,6 @@ def test_one_hook_is_described_in_full() -> None:
     assert "acts at:   before_train, after_train_iter, after_train_epoch" in output
 
 
-def test_a_hook_of_a_dialect_says_so() -> None:
-    output = CliRunner().invoke(cli, ["hooks", "EMAHook"]).output
-    assert output.startswith("EMAHook(ema_type=")
-    assert "dialect:   mmengine" in output
-
-
 def test_a_hook_of_the_project_is_described_by_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

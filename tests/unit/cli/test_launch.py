@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.cli.launch import Launch, Restarts, orderly_code
+from hookloop.cli.train.launch import Launch, Restarts, orderly_code
 from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
 from hookloop.parallel.rendezvous import Layout

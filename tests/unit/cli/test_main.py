@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hookloop.cli.main import VERBS, cli
-from hookloop.cli.plugged import OURS
+from hookloop.cli.shared.plugged import OURS
 
 
 def test_help_lists_every_verb_in_the_order_of_use() -> None:

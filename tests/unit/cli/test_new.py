@@ -54,3 +54,19 @@ def test_it_trains_and_passes_its_own_test(project: Path, invoke: Invoke) -> Non
     assert "4 passed" in done.stdout
     (run,) = Path("digits/runs").iterdir()
     assert run.name.endswith("_digits") and list(run.glob("best_accuracy_*.pth"))
+
+
+@pytest.mark.slow
+def test_a_dialect_passes_its_own_test(project: Path, invoke: Invoke) -> None:
+    assert invoke("new", "theirs", "--dialect", "knots").exit_code == 0
+    assert Path("theirs/src/hookloop_knots/dialect.py").is_file()
+    done = subprocess.run(
+        [warm.python(), "-m", "pytest", "-q"],
+        cwd="theirs",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+    assert invoke("new", "other", "--dialect", "My Knots").exit_code == 2

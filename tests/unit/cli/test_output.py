@@ -9,8 +9,14 @@ from click.testing import CliRunner
 from tests import warm
 
 from hookloop.cli.main import VERBS, cli
-from hookloop.cli.output import RESULT, Output, add_output_options, current_output, set_result
-from hookloop.cli.report import print_error, print_text, reporting
+from hookloop.cli.shared.output import (
+    RESULT,
+    Output,
+    add_output_options,
+    current_output,
+    set_result,
+)
+from hookloop.cli.shared.report import print_error, print_text, reporting
 from hookloop.errors import HookloopError
 
 

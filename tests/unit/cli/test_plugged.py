@@ -6,8 +6,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from hookloop.cli import plugged
 from hookloop.cli.main import cli
+from hookloop.cli.shared import plugged
 
 COMMAND = """
 import click

@@ -5,7 +5,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from hookloop.cli.report import frame_in_user_code, reporting
+from hookloop.cli.shared.report import frame_in_user_code, reporting
 from hookloop.errors import ConfigError, DataError, Problem
 
 

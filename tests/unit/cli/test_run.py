@@ -30,15 +30,6 @@ def test_the_error_of_a_script_is_shown_with_its_line(project: Path, invoke: Inv
     assert "error: ValueError: mine\n  in fails.py:2" in result.stderr
 
 
-def test_a_foreign_package_is_imported_from_our_dialect(project: Path, invoke: Invoke) -> None:
-    (project / "foreign.py").write_text(
-        "from mmengine.hooks import Hook\nprint(Hook.__module__.split('.')[0])\n"
-    )
-    assert invoke("run", "--alias", "mmengine", "foreign.py").stdout == "hookloop_mmengine\n"
-    assert invoke("run", "--alias", "mmengin", "foreign.py").exit_code == 2
-    assert "mmengine" not in sys.modules
-
-
 def test_a_script_has_to_exist(invoke: Invoke) -> None:
     assert invoke("run", "none.py").exit_code == 2
 

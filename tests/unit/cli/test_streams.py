@@ -9,7 +9,7 @@ import pytest
 
 PRINT = """
 import sys
-from hookloop.cli.streams import keep_streams, report_lost_output
+from hookloop.cli.shared.streams import keep_streams, report_lost_output
 keep_streams()
 for number in range(3000):
     print("line", number)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.cli.sweep import _show
-from hookloop.cli.sweep_study import Study
+from hookloop.cli.search.sweep import _show
+from hookloop.cli.search.sweep_study import Study
 from hookloop.runs.lock import LOCK, RunLock
 from hookloop.runs.reader import list_runs
 

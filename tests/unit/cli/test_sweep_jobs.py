@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.cli.sweep_jobs import Jobs
-from hookloop.cli.sweep_space import split
-from hookloop.cli.sweep_study import Study, Trial
+from hookloop.cli.search.sweep_jobs import Jobs
+from hookloop.cli.search.sweep_space import split
+from hookloop.cli.search.sweep_study import Study, Trial
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.cli.sweep_process import train_trial
-from hookloop.cli.sweep_space import split
-from hookloop.cli.sweep_study import Study
+from hookloop.cli.search.sweep_process import train_trial
+from hookloop.cli.search.sweep_space import split
+from hookloop.cli.search.sweep_study import Study
 from hookloop.errors import HookloopError
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookloop.cli.sweep_space import (
+from hookloop.cli.search.sweep_space import (
     Choices,
     Folds,
     Range,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.cli.sweep_space import split
-from hookloop.cli.sweep_study import JOURNAL, Study
+from hookloop.cli.search.sweep_space import split
+from hookloop.cli.search.sweep_study import JOURNAL, Study
 from hookloop.runs.reader import SWEEP
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

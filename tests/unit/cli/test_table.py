@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from hookloop.cli.table import align, show_table
+from hookloop.cli.shared.table import align, show_table
 
 
 def test_columns_are_aligned_without_trailing_spaces() -> None:

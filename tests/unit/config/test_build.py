@@ -488,7 +488,7 @@ def test_an_argument_that_the_config_does_not_have_has_no_line(write: Write, pro
 
 def test_an_unknown_phase_of_a_limit_is_rejected_with_its_line(write: Write) -> None:
     config = write(f"{MODEL}{SGD}limit: {{trian: 3}}\nmax_epochs: 1\ntrain_data: proj.batches\n")
-    with pytest.raises(ConfigError, match=r"there is no phase 'trian'. Did you mean 'train'\?"):
+    with pytest.raises(ConfigError, match="'trian'.*'train'"):
         build(config)
 
 

@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_imported_may_hold_no_objects(write: Write) -> Non
 
 def test_an_object_that_has_no_place_is_rejected(write: Write) -> None:
     config = write("model: proj.Net\nvars: {odd: !!set {a, b}}\n")
-    with pytest.raises(ConfigError, match=r"a.yaml:2: vars.odd: a set cannot be written down"):
+    with pytest.raises(ConfigError, match="a.yaml:2.*vars.odd"):
         effective(config)
 
 

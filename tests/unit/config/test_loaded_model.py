@@ -1,8 +1,12 @@
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.unit.cli.conftest import CONFIG as OF_CLI
+from tests.unit.cli.conftest import MODULE as CLI_MODULE
 from torch.utils.data import DataLoader, TensorDataset
 
 import hookloop
@@ -58,6 +62,8 @@ def test_one_line_gives_a_model_that_is_ready_for_use(run_dir):
     assert torch.equal(loaded.model.weight, state["averaged"]["weight"])
     assert not torch.equal(loaded.model.weight, state["model"]["weight"])
     assert loaded.config["loss"] == "mse_loss"
+    about = loaded.metadata()
+    assert about["iter"] == 4 and about["weights"] == "averaged"
     # The weights that gave this very loss.
     batch = torch.randn(4, 8, 2, generator=torch.Generator().manual_seed(0))
     error = (loaded.predict(list(batch)) - batch.reshape(32, 2).sum(1, keepdim=True)) ** 2
@@ -83,7 +89,7 @@ def test_a_store_that_no_config_names_is_not_opened(tmp_path):
     save = SaveCheckpoint(directory=str(tmp_path / "store"), best="val/loss")
     trainer = tiny_trainer(save, run_dir=tmp_path / "run")
     trainer.train()
-    with pytest.raises(CheckpointError, match="store/run/.*if you trust that, give this path"):
+    with pytest.raises(CheckpointError, match="store/run/"):
         hookloop.load(tmp_path / "run", checkpoint="best", model=trainer.run.model)
 
 
@@ -106,13 +112,13 @@ def test_one_batch_or_many(run_dir):
 def test_a_run_without_a_config_needs_its_model(tmp_path):
     trainer = tiny_trainer(SaveCheckpoint(), run_dir=tmp_path)
     trainer.train()
-    with pytest.raises(CheckpointError, match=r"does not say how its model is built.*model=\.\.\."):
+    with pytest.raises(CheckpointError, match="model="):
         hookloop.load(tmp_path, checkpoint="last")
     loaded = hookloop.load(tmp_path, checkpoint="last", model=tiny_trainer().run.model)
     inputs = torch.ones(2, 4)
     assert torch.equal(loaded.predict(inputs), trainer.predict([inputs]))
     assert loaded.config == {} and not loaded.is_averaged
-    with pytest.raises(CheckpointError, match=r"keeps no best checkpoint.*epoch_2.pth"):
+    with pytest.raises(CheckpointError, match="epoch_2.pth"):
         hookloop.load(tmp_path, checkpoint="best")
     with pytest.raises(CheckpointError, match="do not fit the model: "):
         hookloop.load(tmp_path, checkpoint="last", model=torch.nn.Linear(2, 2))
@@ -123,3 +129,46 @@ def test_a_config_that_cannot_be_built_says_why(run_dir):
         hookloop.load(run_dir, ["model.type=torch.nn.Linera"], checkpoint="last")
     with pytest.raises(ArgumentError, match="needs checkpoint="):
         hookloop.load(run_dir, model=torch.nn.Linear(2, 2))
+
+
+@pytest.fixture
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., torch.nn.Module]:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cli_project.py").write_text(CLI_MODULE)
+    (tmp_path / "config.yaml").write_text(OF_CLI)
+
+    def run(*changes: str) -> torch.nn.Module:
+        trainer = build(load("config.yaml", changes), run_dir="runs/one")
+        trainer.train()
+        return trainer.run.model
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ([], "val_data"),
+        (
+            ["val_data={a: {type: cli_project.batches, seed: 5}, b: cli_project.batches}"],
+            "val_data",
+        ),
+        (["val_data=null"], "test_data"),
+        (["val_data=null", "test_data=null"], "train_data"),
+    ],
+)
+def test_an_example_is_a_batch_of_the_data(
+    train: Callable[..., torch.nn.Module], changes: list[str], key: str
+) -> None:
+    train(*changes)
+    (inputs,), found = hookloop.load("runs/one", checkpoint="last").example_inputs()
+    assert found == key and inputs.shape == (8, 2)
+
+
+def test_data_without_a_batch_is_reported(train: Callable[..., torch.nn.Module]) -> None:
+    train()
+    config = Path("runs/one/config.yaml")
+    config.write_text(config.read_text().replace("seed: 1", "count: 0"))
+    with pytest.raises(ConfigError, match="val_data has no batch"):
+        hookloop.load("runs/one", checkpoint="last").example_inputs()

@@ -43,7 +43,7 @@ def test_entries_of_lists_and_mappings_have_paths_too(module: Make) -> None:
     assert locate("held:hooks.0") == "a"
     assert locate("held:hooks.1.b") == 3
     assert locate("held:losses.1") == "one"
-    with pytest.raises(ConfigError, match="'held:hooks.2' leads nowhere: there is no '2'."):
+    with pytest.raises(ConfigError, match="'held:hooks.2'.*'2'"):
         locate("held:hooks.2")
 
 

@@ -17,7 +17,6 @@ BEGIN = BASE.count("\n") + 1
 
 OWN = """
 from hookloop import Hook
-from hookloop_mmengine.hooks import Hook as Theirs
 
 
 class Typo(Hook):
@@ -38,17 +37,6 @@ class Writer(Hook):
     writes = ("size",)
 
     def after_train_iter(self, run): ...
-
-
-class Foreign(Theirs):
-    calls = 0
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.calls += 1
-
-
-class ForeignShort(Theirs):
-    def after_train_iter(self, runner): ...
 """
 
 
@@ -74,14 +62,12 @@ def test_all_that_is_wrong_with_hooks_is_reported_at_once_with_its_line(make):
         "one: own_hooks.Typo",
         "two: own_hooks.Short",
         "three: {type: own_hooks.Writer, every: 2 epochs}",
-        "four: own_hooks.ForeignShort",
         overrides=["default_hooks.timing=own_hooks.Typo"],
     )
     begins = [
         f"a.yaml:{BEGIN}: hooks.one: Typo.after_trian_iter: no such mount point. Did you mean",
         f"a.yaml:{BEGIN + 1}: hooks.two: Short.after_val_epoch has the signature (run), but",
         f"a.yaml:{BEGIN + 2}: hooks.three: Writer.every = '2 epochs' limits nothing",
-        f"a.yaml:{BEGIN + 3}: hooks.four: ForeignShort.after_train_iter has the signature (runner)",
         "command line: default_hooks.timing=own_hooks.Typo: default_hooks.timing: Typo.",
     ]
     assert all(one.startswith(begin) for one, begin in zip(found, begins, strict=True)), found
@@ -99,14 +85,3 @@ def test_what_is_wrong_between_hooks_is_reported_with_its_line(make):
 def test_a_mount_point_that_is_declared_twice_is_reported_with_its_line(make):
     (twice,) = problems(make, "{}", overrides=["points=[after_x, after_x]"])
     assert twice.startswith("command line: points=[after_x, after_x]: points: The mount point")
-
-
-def test_every_limits_a_foreign_hook_or_is_rejected(make):
-    trainer = make("say: {type: own_hooks.Foreign, every: 2 iters}")
-    trainer.train()
-    (hook,) = (hook for hook in trainer.run.hooks if hook.name == "say")
-    assert hook.foreign.calls == 2
-    (vain,) = problems(make, "say: {type: own_hooks.Foreign, every: 1 epoch}")
-    assert "hooks.say: Foreign.every = '1 epoch' limits nothing" in vain
-    (own,) = problems(make, "save: {type: EMAHook, dialect: mmengine, every: 2 epochs}")
-    assert "hooks.save: 'every' cannot limit EMAHook: it has arguments of its own for that." in own

@@ -8,8 +8,7 @@ import pytest
 from hookloop import hooks
 from hookloop.config import namespaces
 from hookloop.config.registry import DATA, LOSSES, METRICS, OPTIMIZERS, SCHEDULES
-from hookloop.dialects import installed
-from hookloop.errors import ConfigError, HookError
+from hookloop.errors import ConfigError
 
 
 def test_what_torch_offers_is_built_in() -> None:
@@ -21,7 +20,7 @@ def test_what_torch_offers_is_built_in() -> None:
     assert LOSSES.get("cross_entropy") is torch.nn.functional.cross_entropy
     assert DATA.get("DataLoader") is torch.utils.data.DataLoader
     assert METRICS.get("MeanSquaredError").__module__.startswith("torchmetrics")
-    with pytest.raises(ConfigError, match=r"named 'adamw'\. Did you mean 'AdamW'"):
+    with pytest.raises(ConfigError, match="'adamw'.*'AdamW'"):
         OPTIMIZERS.get("adamw")
 
 
@@ -45,19 +44,6 @@ def test_our_hooks_are_all_names_and_only_those_are_listed() -> None:
     assert names["StopAfter"] is hooks.StopAfter
 
 
-def test_a_hook_of_one_dialect_is_found_by_its_plain_name() -> None:
-    names = namespaces.hooks()
-    catalogues = [set(dialect.catalogue()) for dialect in installed().values()]
-    counts = {name: sum(name in names for names in catalogues) for name in set().union(*catalogues)}
-    own = {name for name, count in counts.items() if count == 1} - set(hooks.__all__)
-    shared = {name for name, count in counts.items() if count > 1} - set(hooks.__all__)
-    assert "SyncBuffersHook" in own
-    assert names["SyncBuffersHook"].__name__ == "SyncBuffersHook"  # type: ignore[attr-defined]
-    for name in sorted(shared)[:3]:
-        with pytest.raises(HookError, match=f"'{name}' is a hook of .* and of .*: choose one with"):
-            names[name]
-
-
 def test_an_unknown_hook_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         namespaces.hooks()["Zebra"]
@@ -67,6 +53,6 @@ def test_an_unknown_hook_is_a_key_error() -> None:
 def test_the_hooks_are_imported_one_by_one() -> None:
     code = (
         "import sys\nfrom hookloop.config.namespaces import hooks\n"
-        "hooks()['StopAfter']\nsys.exit('hookloop.hooks.write_csv' in sys.modules)"
+        "hooks()['StopAfter']\nsys.exit('hookloop.hooks.writing.write_csv' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,11 +8,8 @@ import torch
 
 from hookloop.data.random import generators
 from hookloop.data.random.generators import (
-    GeneratorAccess,
-    NumpyGenerator,
-    PythonGenerator,
-    TorchGenerator,
-    access_all,
+    cached_generators,
+    device_generators,
     fill_all,
     process_generators,
 )
@@ -27,34 +24,34 @@ def draw():
     )
 
 
-def check_that_all_can_be_restored(accesses):
+def check_that_all_can_be_restored(found):
     for _ in range(3):
         draw()
-        states = [access.get_state() for access in accesses]
+        states = [one.get_state() for one in found]
         expected = [draw() for _ in range(400)]
-        for access, state in zip(accesses, states, strict=True):
-            access.set_state(state)
+        for one, state in zip(found, states, strict=True):
+            one.set_state(state)
         assert [draw() for _ in range(400)] == expected
 
 
 def test_a_state_can_be_restored():
-    check_that_all_can_be_restored(access_all())
+    check_that_all_can_be_restored(process_generators())
 
 
 def test_each_is_a_generator_of_its_own():
-    for which, access in enumerate(access_all()):
-        state = access.get_state()
+    for which, one in enumerate(process_generators()):
+        state = one.get_state()
         before = draw()
-        access.set_state(state)
+        one.set_state(state)
         after = draw()
-        assert [one == other for one, other in zip(before, after, strict=True)] == [
+        assert [x == y for x, y in zip(before, after, strict=True)] == [
             number == which for number in range(3)
         ]
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="other memory layout")
 def test_the_memory_is_found_on_this_python():
-    python, numpy, _ = access_all()
+    python, numpy, _ = process_generators()
     assert python.get_state is not random.getstate and numpy.get_state is not np.random.get_state
 
 
@@ -63,17 +60,17 @@ def test_where_memory_is_not_as_expected_the_public_functions_are_used(monkeypat
         generators, "sys", SimpleNamespace(implementation=SimpleNamespace(name="x"))
     )
     generators._offset_of_gauss.cache_clear()
-    accesses = access_all()
+    found = process_generators()
     generators._offset_of_gauss.cache_clear()
-    assert accesses[0].get_state is random.getstate and accesses[1].get_state is np.random.get_state
-    check_that_all_can_be_restored(accesses)
+    assert found[0].get_state is random.getstate and found[1].get_state is np.random.get_state
+    check_that_all_can_be_restored(found)
 
 
 def test_another_bit_generator_of_numpy_is_left_to_itself():
     before = np.random.get_bit_generator()
     np.random.set_bit_generator(np.random.PCG64(3))
     try:
-        _, numpy, _ = access_all()
+        _, numpy, _ = process_generators()
         state = numpy.get_state()
         expected = np.random.rand(3).tolist()
         numpy.set_state(state)
@@ -111,47 +108,47 @@ DRAWS = {
 CASES = [(name, n) for name, draws in DRAWS.items() for n in range(len(draws))]
 
 
-def make(name, monkeypatch, public):
-    if public:  # As in another implementation of Python.
-        public_numpy = GeneratorAccess(np.random.get_state, np.random.set_state, np.random.seed)
-        monkeypatch.setattr(generators, "access_numpy", lambda: public_numpy)
-        public_python = GeneratorAccess(random.getstate, random.setstate, random.seed)
-        monkeypatch.setattr(generators, "access_python", lambda: public_python)
-    kinds = {"python": PythonGenerator, "numpy": NumpyGenerator}
-    return kinds[name]() if name in kinds else TorchGenerator("torch", torch.default_generator)
+def make(name, public):
+    found = {one.name: one for one in process_generators()}[name]
+    if public and name == "python":  # As in another implementation of Python.
+        return found._replace(get_state=random.getstate, set_state=random.setstate)
+    if public and name == "numpy":
+        own = {"get_state": np.random.get_state, "set_state": np.random.set_state}
+        return found._replace(**own, is_same=generators._is_same_pickled)
+    return found
 
 
 @pytest.mark.parametrize("public", [False, True], ids=["memory", "public functions"])
 @pytest.mark.parametrize(("name", "which"), CASES)
-def test_a_draw_is_seen_and_can_be_undone(name, which, public, monkeypatch):
-    generator, draw = make(name, monkeypatch, public), DRAWS[name][which]
+def test_a_draw_is_seen_and_can_be_undone(name, which, public):
+    generator, draw = make(name, public), DRAWS[name][which]
     for _ in range(5):  # Normal numbers are drawn in pairs: every other one moves no word.
-        before = generator.now()
-        assert generator.now() == before
+        before = generator.get_state()
+        assert not generator.has_moved(before)
         first = [draw() for _ in range(7)]
-        generator.restore(before)
-        assert generator.now() == before
+        generator.set_state(before)
+        assert not generator.has_moved(before)
         assert [draw() for _ in range(7)] == first
-        before = generator.now()
+        before = generator.get_state()
         draw()
-        assert generator.now() != before
+        assert generator.has_moved(before)
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_whole_round_of_words_is_seen(name, monkeypatch):
-    generator = make(name, monkeypatch, public=False)
-    before = generator.now()
+def test_a_whole_round_of_words_is_seen(name):
+    generator = make(name, public=False)
+    before = generator.get_state()
     {
         "python": lambda: random.getrandbits(32 * 624),
         "numpy": lambda: np.random.bytes(4 * 624),
         "torch": lambda: torch.randint(2**31, (624,), dtype=torch.int32),
     }[name]()
-    assert generator.now() != before
+    assert generator.has_moved(before)
 
 
 @pytest.mark.parametrize(("name", "which"), CASES)
-def test_a_seed_begins_again(name, which, monkeypatch):
-    generator, draw = make(name, monkeypatch, public=False), DRAWS[name][which]
+def test_a_seed_begins_again(name, which):
+    generator, draw = make(name, public=False), DRAWS[name][which]
     generator.seed(2**64 - 7)
     first = [draw() for _ in range(3)]
     generator.seed(2**64 - 7)
@@ -159,13 +156,14 @@ def test_a_seed_begins_again(name, which, monkeypatch):
 
 
 def test_numpys_generator_may_be_replaced_by_one_of_another_kind():
-    generator, old = NumpyGenerator(), np.random.get_bit_generator()
+    old = np.random.get_bit_generator()
     try:
         for other in (np.random.MT19937(5), np.random.PCG64(6), np.random.MT19937(7)):
             np.random.set_bit_generator(other)
-            before = generator.now()
+            generator = cached_generators()[1]
+            before = generator.get_state()
             first = np.random.rand(3).tolist()
-            generator.restore(before)
+            generator.set_state(before)
             assert np.random.rand(3).tolist() == first
     finally:
         np.random.set_bit_generator(old)
@@ -174,8 +172,8 @@ def test_numpys_generator_may_be_replaced_by_one_of_another_kind():
 def test_the_generators_of_devices_are_listed(monkeypatch):
     own = [torch.Generator(), torch.Generator()]
     monkeypatch.setattr(torch.cuda, "default_generators", own)
-    listed = process_generators([torch.device("cpu"), torch.device("cuda", 1)])
-    assert [one.name for one in listed] == ["python", "numpy", "torch", "cuda:1"]
-    before = listed[-1].now()
+    (listed,) = device_generators([torch.device("cpu"), torch.device("cuda", 1)])
+    assert listed.name == "cuda:1"
+    before = listed.get_state()
     torch.rand(1, generator=own[1])
-    assert listed[-1].now() != before
+    assert listed.has_moved(before)

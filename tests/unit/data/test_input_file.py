@@ -20,7 +20,7 @@ def test_a_csv_file_with_and_without_names(tmp_path):
 def test_a_cell_that_is_not_a_number_is_shown_with_its_line(tmp_path):
     file = tmp_path / "in.csv"
     file.write_text("a,b\n1,2\n3,cat\n")
-    with pytest.raises(DataError, match=r"in.csv:3 has a cell that is not a number"):
+    with pytest.raises(DataError, match="in.csv:3"):
         list(InputFile(file))
 
 

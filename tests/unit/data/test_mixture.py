@@ -82,7 +82,7 @@ def test_streams_without_a_length(mix, expected, size):
 
 @pytest.mark.parametrize("mix", ["cycle", WEIGHTS], ids=str)
 def test_streams_without_a_length_need_the_length_of_an_epoch(mix):
-    with pytest.raises(DataError, match=r"train_data\['b'\] has no length.*epoch_iters="):
+    with pytest.raises(DataError, match=r"train_data\['b'\].*epoch_iters="):
         mixed(mix, A, unsized(B))
     source = mixed(mix, A, unsized(B), epoch_iters=4)
     assert len(list(source.epoch(1, 4))) == 4
@@ -316,7 +316,7 @@ def test_a_zipped_batch_is_of_the_training(tmp_path):
 
 def test_a_loss_cannot_use_a_zipped_batch(tmp_path):
     streams = {"a": make_data(16), "b": make_data(8)}
-    with pytest.raises(ModelError, match="mix='zip' gives mappings .* write step="):
+    with pytest.raises(ModelError, match="mix='zip'.*step="):
         make_trainer(train_data=streams, mix="zip", run_dir=tmp_path)
 
 

@@ -39,5 +39,5 @@ def test_a_model_may_take_the_whole_batch():
 
 
 def test_what_does_not_fit_is_reported_with_the_signature():
-    with pytest.raises(DataError, match="Bilinear.forward.* cannot be called with the parts of"):
+    with pytest.raises(DataError, match="Bilinear.forward"):
         inputs_for(torch.nn.Bilinear(1, 1, 1), {"a": 1, "b": 2}, has_loss=False)

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from hookloop import Trainer
 
@@ -52,6 +52,18 @@ def test_the_index_of_a_sample_that_is_none_is_named(workers, collate_fn, how):
     with pytest.raises(TypeError) as caught:
         make(data, **how).train()
     assert "Holes gave None as a sample, index 13" in said(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["a part", "a subset"])
+def test_parts_that_are_none_and_subsets_have_the_index_too(kind):
+    class Parts(Holes):
+        def __getitem__(self, index):
+            return (torch.ones(2), 0 if index != 13 else None)
+
+    data = Parts() if kind == "a part" else Subset(Subset(Holes(), range(12, 32)), [3, 1, 2, 0])
+    with pytest.raises((TypeError, RuntimeError)) as caught:
+        make(DataLoader(data, 4)).train()
+    assert "index 13:" in said(caught.value)
 
 
 def test_it_is_named_in_a_validation():

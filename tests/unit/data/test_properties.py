@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, fields
+from io import BytesIO
 from itertools import chain
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ class Case:
                 torch.rand(1), random.random(), np.random.rand()  # As a model does.
                 count += 1
                 if count in kills:  # Nothing but the checkpoint and the random numbers stays.
-                    state, now = source.state_dict(), GeneratorStates.now()
+                    state, now = written(source.state_dict()), GeneratorStates.now()
                     seed_all(99)
                     source = self.open()
                     if size is not None and size > 1:
@@ -102,6 +103,14 @@ class Case:
             else:
                 found.append("end of the pass")
         return found
+
+
+def written(state):
+    """Return a state as it is read from a checkpoint."""
+    file = BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
 
 
 def join(source):

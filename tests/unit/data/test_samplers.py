@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler
 
+from hookloop.data.random.apart import RandomStream
 from hookloop.data.random.states import GeneratorStates, seed_all
-from hookloop.data.reading.samplers import RandomStream
 from hookloop.data.stream import Stream
 
 COUNT = 12

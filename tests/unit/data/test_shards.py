@@ -72,7 +72,7 @@ def test_another_kind_of_data_is_rejected():
         def shard(self, rank, size):
             return [rank, size]
 
-    with pytest.raises(DataError, match=r"shard\(0, 2\) of Wrong returned list") as caught:
+    with pytest.raises(DataError, match=r"shard\(0, 2\).*Wrong") as caught:
         take_shard(DataLoader(Wrong()), 0, 2, "val_data['a']")
     assert caught.value.argument == "val_data"
 
@@ -101,7 +101,7 @@ class MyDistributedSampler(DistributedSampler):
 )
 @pytest.mark.parametrize("is_training", [True, False])
 def test_a_sampler_that_divides_is_rejected(loader, is_training):
-    with pytest.raises(DataError, match="train_data has a .* plain sampler, or shuffle=True"):
+    with pytest.raises(DataError, match="train_data.*shuffle=True"):
         check_shareable(loader, "train_data", 2, is_training=is_training)
 
 

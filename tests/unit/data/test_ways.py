@@ -32,7 +32,7 @@ def test_streams_are_replaced_by_name():
     source = mixed("in order")
     source.replace({"b": [7, 8, 9]})
     assert [batch for (batch,) in source.groups(1)] == [*A, 7, 8, 9]
-    with pytest.raises(DataError, match="no stream 'bb' to replace. Did you mean 'b'"):
+    with pytest.raises(DataError, match="'bb'.*'b'"):
         source.replace({"bb": []})
     with pytest.raises(DataError, match="replace one by its name"):
         source.replace([1, 2])

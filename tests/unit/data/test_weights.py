@@ -12,12 +12,12 @@ NAMES = ["clean", "noisy"]
 
 
 def test_no_way_is_rejected_with_the_choices():
-    with pytest.raises(DataError, match=r"clean, noisy\): say how to mix .* 'in order'"):
+    with pytest.raises(DataError, match=r"noisy\).*'in order'"):
         way_of(None, NAMES)
 
 
 def test_an_unknown_way_names_the_nearest():
-    with pytest.raises(DataError, match="Did you mean 'cycle'"):
+    with pytest.raises(DataError, match="'cycle'"):
         way_of("cycles", NAMES)
 
 

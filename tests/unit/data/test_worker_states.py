@@ -59,13 +59,13 @@ def test_the_state_is_the_same_from_the_public_functions(monkeypatch):
     seed_all(1)
     draw()
     state = read_generators()
-    python, numpy, torch_cpu = worker_states.access_cached()
+    python, numpy, torch_cpu = worker_states.cached_generators()
     public = (
         python._replace(get_state=random.getstate),
         numpy._replace(get_state=np.random.get_state),
         torch_cpu,
     )
-    monkeypatch.setattr(worker_states, "access_cached", lambda: public)
+    monkeypatch.setattr(worker_states, "cached_generators", lambda: public)
     assert read_generators() == state
 
 

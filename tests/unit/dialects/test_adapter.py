@@ -117,9 +117,7 @@ def test_the_message_for_an_attribute_of_a_project_says_where_to_set_it():
         def on_step(self, task):
             task.teacher = "mine"
 
-    with pytest.raises(
-        ForeignAttributeError, match=r"set task\.teacher in a hook that comes before"
-    ):
+    with pytest.raises(ForeignAttributeError, match=r"task\.teacher"):
         make_trainer(hooks=[adapt(Asking())]).train()
     asking = adapt(Asking())
     make_trainer(hooks=[adapt(Setting()), asking]).train()
@@ -131,7 +129,7 @@ def test_the_message_for_an_attribute_with_a_hint_contains_it():
         def on_step(self, task):
             return task.gone
 
-    with pytest.raises(HookError, match=r"task.gone.* Use run.metrics instead"):
+    with pytest.raises(HookError, match="task.gone.*run.metrics"):
         make_trainer(hooks=[adapt(Asking())]).train()
 
 
@@ -154,23 +152,19 @@ def test_a_method_that_cannot_be_inspected_is_accepted():
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ({}, ("quiet", "raise", None)),
-        ({"name": "mine", "on_error": "disable"}, ("mine", "disable", None)),
-        ({"checkpoint_folder": "/data"}, ("quiet", "raise", "/data")),
-        ({"name": len, "checkpoint_folder": None}, ("quiet", "raise", None)),
+        ({}, ("quiet", "raise")),
+        ({"name": "mine", "on_error": "disable"}, ("mine", "disable")),
+        ({"name": len}, ("quiet", "raise")),
     ],
 )
-def test_what_a_config_sets_on_a_hook_is_read_from_the_instance(attributes, expected, tmp_path):
+def test_what_a_config_sets_on_a_hook_is_read_from_the_instance(attributes, expected):
     class Quiet(Base):
         name = "a class attribute may mean something else"
-        checkpoint_folder = "so may this one"
 
     foreign = Quiet()
     vars(foreign).update(attributes)
     adapter = adapt(foreign)
-    name, on_error, folder = expected
-    assert (adapter.name, adapter.on_error) == (name, on_error)
-    assert adapter.stores(tmp_path) == (() if folder is None else (folder,))
+    assert (adapter.name, adapter.on_error) == expected
     assert not adapter.acts
 
 
@@ -211,7 +205,7 @@ def test_a_facade_can_be_probed_before_it_is_initialised():
     empty = View.__new__(View)
     with pytest.raises(AttributeError, match="__deepcopy__"):
         empty.__deepcopy__  # noqa: B018 - the access is what is tested
-    with pytest.raises(ForeignAttributeError, match="The hook '' asks for task.nothing"):
+    with pytest.raises(ForeignAttributeError, match="task.nothing"):
         empty.nothing  # noqa: B018 - the access is what is tested
 
 
@@ -220,7 +214,7 @@ def test_a_wrong_signature_is_rejected_at_once():
         def on_end(self, task, result):
             pass
 
-    with pytest.raises(HookError, match=r"Wrong.on_end has the signature \(task, result\)"):
+    with pytest.raises(HookError, match=r"Wrong.on_end.*\(task, result\)"):
         adapt(Wrong())
 
 
@@ -238,32 +232,6 @@ def test_state_is_saved_and_resumed(tmp_path):
 def test_an_unknown_object_is_rejected_by_the_plan():
     with pytest.raises(HookError, match="is not a hook"):
         make_trainer(hooks=[Counting()]).train()
-
-
-def test_foreign_hooks_of_one_class_get_numbers():
-    from hookloop_mmengine.hooks import Hook as MMHook
-
-    trainer = make_trainer(hooks=[MMHook(), MMHook(), MMHook()])
-    trainer.train()
-    assert [hook.name for hook in trainer.run.hooks] == ["hook", "hook_2", "hook_3"]
-
-
-def test_natives_and_foreign_hooks_keep_their_order():
-    from hookloop_mmengine.hooks import Hook as MMHook
-
-    calls = []
-
-    def native(name, priority):
-        method = lambda self, run: calls.append(name)  # noqa: E731
-        return type(name, (Hook,), {"after_train_iter": method, "priority": priority})()
-
-    def foreign(name, priority):
-        method = lambda self, runner, **_: calls.append(name)  # noqa: E731
-        return type(name, (MMHook,), {"after_train_iter": method, "priority": priority})()
-
-    hooks = [native("C", 50), foreign("B", "ABOVE_NORMAL"), foreign("D", "NORMAL"), native("A", 0)]
-    make_trainer(hooks=hooks, max_iters=1).train()
-    assert calls == ["A", "B", "C", "D"]
 
 
 @pytest.mark.parametrize(

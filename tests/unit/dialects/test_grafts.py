@@ -3,11 +3,8 @@
 import pickle
 from multiprocessing import spawn
 
-import pytest
-
 from hookloop import dialects
 from hookloop.dialects.grafts import Graft, Grafts
-from hookloop.errors import HookError
 
 
 class Parent:
@@ -56,18 +53,3 @@ def test_a_spawned_process_grafts_before_it_imports_the_script(monkeypatch):
     assert "hookloop_grafts" not in spawn.get_preparation_data("worker")
     pickle.loads(data)  # What the other process does first.
     assert grafted == [("a",)]
-
-
-def test_a_system_without_a_graft_is_named_with_those_that_have_one():
-    with pytest.raises(HookError, match="no graft of 'emloop', only of: mmengine"):
-        dialects.graft("emloop")
-
-
-def test_a_package_that_is_not_installed_is_named():
-    with pytest.raises(HookError, match="real mmengine, which is not installed: pip install"):
-        dialects.graft("mmengine")
-
-
-def test_an_unknown_name_is_rejected_with_the_nearest():
-    with pytest.raises(HookError, match="Did you mean 'mmengine'"):
-        dialects.graft("mmengin")

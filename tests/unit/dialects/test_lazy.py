@@ -56,9 +56,9 @@ def test_a_module_that_cannot_be_imported_stops_only_its_own_names(package):
 
 def test_an_unknown_name_is_an_attribute_error_like_any_other(package):
     assert not hasattr(package, "Knott")
-    with pytest.raises(AttributeError, match="module 'lazy_package' has no attribute 'Knott'"):
+    with pytest.raises(AttributeError, match="'lazy_package'.*'Knott'"):
         package.Knott  # noqa: B018 - the access is what is tested
-    with pytest.raises(ImportError, match="cannot import name 'Knott'"):
+    with pytest.raises(ImportError, match="'Knott'"):
         exec("from lazy_package import Knott", {})
 
 

@@ -48,7 +48,7 @@ def test_the_catalogue_is_found_and_a_registered_class_replaces_its_row():
 def test_a_second_class_of_one_name_is_rejected_and_the_first_stays():
     registry, first = make_registry(), make_class("Bowline", "one")
     registry.register(first)
-    with pytest.raises(AssertionError, match="'Bowline' is registered in KNOTS already"):
+    with pytest.raises(AssertionError, match="'Bowline'.*KNOTS"):
         registry.register(make_class("Bowline", "two"))
     assert registry.get("Bowline") is first
 
@@ -64,9 +64,9 @@ def test_a_file_that_is_loaded_twice_may_register_twice():
 def test_an_unknown_name_is_a_key_error_with_the_nearest_of_both():
     registry = make_registry()
     registry.register(make_class("Bowline"))
-    with pytest.raises(KeyError, match=r"not registered in KNOTS.*Did you mean 'Bowline'"):
+    with pytest.raises(KeyError, match="KNOTS.*'Bowline'"):
         registry.get("Bowlin")
-    with pytest.raises(KeyError, match="Did you mean 'Fraction'"):
+    with pytest.raises(KeyError, match="'Fraction'"):
         registry.get("Fractoin")
 
 

@@ -25,7 +25,7 @@ def test_a_misspelled_mount_point_is_rejected_with_the_nearest_name():
         def after_trian_iter(self, run):
             pass
 
-    with pytest.raises(HookError, match="Typo.after_trian_iter.*Did you mean 'after_train_iter'"):
+    with pytest.raises(HookError, match="Typo.after_trian_iter.*'after_train_iter'"):
         plan(Typo())
 
 
@@ -93,9 +93,7 @@ def test_a_wrong_signature_is_rejected():
 
     with pytest.raises(HookError, match=r"after_val_epoch\(run, metrics\)"):
         plan(TooFew())
-    with pytest.raises(
-        HookError, match=r"TooMany.after_train_iter has the signature \(run, batch_idx\)"
-    ):
+    with pytest.raises(HookError, match=r"TooMany.after_train_iter.*\(run, batch_idx\)"):
         plan(TooMany())
 
 
@@ -155,7 +153,7 @@ def test_an_interval_that_limits_nothing_is_rejected():
     with pytest.raises(HookError, match="limits nothing"):
         plan(hook)
     hook.every = "often"
-    with pytest.raises(HookError, match="Acts.every: 'often' is not an interval"):
+    with pytest.raises(HookError, match="Acts.every.*'often'"):
         plan(hook)
 
     class Wrong(Hook):
@@ -163,7 +161,7 @@ def test_an_interval_that_limits_nothing_is_rejected():
         def after_run(self, run):
             pass
 
-    with pytest.raises(HookError, match="'3 iters' cannot limit after_run"):
+    with pytest.raises(HookError, match="'3 iters'.*after_run"):
         plan(Wrong())
 
 
@@ -175,7 +173,7 @@ def test_what_is_not_a_hook_is_rejected():
 
 
 def test_two_hooks_of_one_name_are_rejected_and_naming_fixes_it():
-    with pytest.raises(HookError, match=r"Two hooks are named 'acts'.*named\('acts_2'\)"):
+    with pytest.raises(HookError, match=r"'acts'.*named\('acts_2'\)"):
         plan(Acts(), Acts())
     assert len(plan(Acts(), Acts().named("other")).hooks) == 2
 
@@ -195,7 +193,7 @@ class Read(Hook):
 
 
 def test_a_reader_before_its_only_writer_is_rejected_with_the_fix():
-    with pytest.raises(HookError, match="list 'write' before 'read'"):
+    with pytest.raises(HookError, match="'write'.*'read'"):
         plan(Read(), Write())
     plan(Write(), Read())
 
@@ -205,14 +203,14 @@ def test_a_reader_after_one_of_two_writers_is_fine():
 
 
 def test_a_reader_of_what_nothing_produces_is_rejected():
-    with pytest.raises(MetricError, match=r"watches 'stats/\*', which nothing produces.*val/loss"):
+    with pytest.raises(MetricError, match=r"'stats/\*'.*val/loss"):
         plan(Read(), produced=("val/loss",))
 
 
 def test_log_variables_before_compute_stats_never_reaches_training():
     from hookloop.hooks import ComputeStats, LogVariables
 
-    with pytest.raises(HookError, match="list 'compute_stats' before 'log_variables'"):
+    with pytest.raises(HookError, match="'compute_stats'.*'log_variables'"):
         make_trainer(hooks=[LogVariables(), ComputeStats(["loss"])]).check()
     make_trainer(hooks=[ComputeStats(["loss"]), LogVariables()]).check()
 
@@ -224,7 +222,7 @@ def test_a_watched_metric_that_no_evaluation_computes_is_rejected():
         def after_val(self, run):
             pass
 
-    with pytest.raises(MetricError, match="Did you mean 'val/accuracy'"):
+    with pytest.raises(MetricError, match="'val/accuracy'"):
         make_trainer(
             hooks=[Watch()], val_data=make_data(4), metrics={"accuracy": lambda out, y: 1.0}
         ).check()
@@ -243,7 +241,7 @@ def test_a_watched_metric_that_only_a_run_can_show_is_rejected_after_the_first_v
     trainer = make_trainer(
         hooks=[Watch()], step=step, max_epochs=9, val_data=make_data(4), run_dir=tmp_path
     )
-    with pytest.raises(MetricError, match="'val/dice', which nothing produces"):
+    with pytest.raises(MetricError, match="'val/dice'"):
         trainer.train()
     assert trainer.run.progress.epoch == 1
 
@@ -286,7 +284,7 @@ def test_a_hook_does_not_write_what_it_reads_for_itself():
     class Both(Write):
         reads = ("stats/loss",)
 
-    with pytest.raises(MetricError, match="watches 'stats/loss', which nothing produces"):
+    with pytest.raises(MetricError, match="'stats/loss'"):
         plan(Both())
     plan(Write(), Both())
 
@@ -295,7 +293,7 @@ def test_without_validation_data_a_reader_of_its_metrics_is_rejected_with_the_re
     class Watch(Read):
         reads = ("val/loss",)
 
-    with pytest.raises(MetricError, match="There is no val_data="):
+    with pytest.raises(MetricError, match="val_data="):
         make_trainer(hooks=[Watch()]).check()
 
 

@@ -204,7 +204,7 @@ def test_a_batch_replaced_before_an_iteration_is_the_one_trained_on(own_loop, tm
 
 def test_one_replaced_for_several_microbatches_is_rejected(tmp_path):
     hooks = [Negate("before_train_iter")]
-    with pytest.raises(HookError, match="replace each at before_forward"):
+    with pytest.raises(HookError, match="before_forward"):
         make_trainer(hooks=hooks, accumulate=3, run_dir=tmp_path).train()
 
 

@@ -39,12 +39,12 @@ def test_a_misspelled_point_is_no_attribute_of_a_plan():
         _ = plan.before_rnu
     with pytest.raises(AttributeError, match="before_rnu"):
         _ = MountPoints.before_rnu
-    with pytest.raises(HookError, match="Did you mean 'before_run'"):
+    with pytest.raises(HookError, match="'before_run'"):
         plan.calls("before_rnu")
 
 
 def test_a_table_that_is_not_compiled_has_no_calls():
-    with pytest.raises(AttributeError, match="'before_run' is not compiled"):
+    with pytest.raises(AttributeError, match="'before_run'"):
         _ = MountPoints().before_run
 
 
@@ -78,7 +78,7 @@ def test_a_table_of_a_run_has_the_engines_points_and_then_the_projects():
     assert [*table.values()][: len(POINTS)] == list(POINTS)
     assert [*table][len(POINTS) :] == ["after_sample", "on_export"]
     assert "after_sample" not in PointTable()
-    with pytest.raises(HookError, match=r"declare one of your own with Trainer\(points=\['on_x'\]"):
+    with pytest.raises(HookError, match=r"Trainer\(points=\['on_x'\]"):
         table["on_x"]
 
 
@@ -109,7 +109,7 @@ def test_a_point_needs_a_proper_name(name):
 def test_a_point_cannot_be_declared_twice():
     with pytest.raises(HookError, match="declared twice"):
         PointTable(["after_run"])
-    with pytest.raises(HookError, match="'after_x' is declared twice"):
+    with pytest.raises(HookError, match="'after_x'"):
         PointTable(["after_x", Point("after_x", "again")])
 
 

@@ -96,5 +96,5 @@ def test_a_name_instead_of_a_list_is_rejected():
 )
 def test_a_stream_that_does_not_exist_is_rejected(hook, tmp_path):
     options = {"val_data": {"clean": make_data(4)}, "run_dir": tmp_path}
-    with pytest.raises(HookError, match="no stream 'claen'. Did you mean 'clean'"):
+    with pytest.raises(HookError, match="'claen'.*'clean'"):
         make_trainer(hooks=[hook()], **options).train()

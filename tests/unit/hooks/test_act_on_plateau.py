@@ -135,5 +135,5 @@ def test_the_mode_wins_over_the_name():
 
 
 def test_an_action_has_to_be_defined():
-    with pytest.raises(HookError, match=r"define act\(self, run\)"):
+    with pytest.raises(HookError, match=r"act\(self, run\)"):
         ActOnPlateau("val/loss")

@@ -6,7 +6,7 @@ import torch
 
 from hookloop.errors import HookError
 from hookloop.hooks import MixUp
-from hookloop.hooks._batch_parts import part_of, with_part
+from hookloop.hooks.data._batch_parts import part_of, with_part
 
 OLD, NEW, OTHER = torch.zeros(2), torch.ones(2), torch.full((2,), 5.0)
 

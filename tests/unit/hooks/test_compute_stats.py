@@ -73,5 +73,5 @@ def test_text_has_no_statistics():
     def step(run, batch):
         return {"loss": run.model(batch[0]).mean(), "names": ["a", "b"]}
 
-    with pytest.raises(MetricError, match="'names' does not hold numbers, but <U1"):
+    with pytest.raises(MetricError, match="'names'.*<U1"):
         make_trainer(hooks=[ComputeStats(["names"])], step=step).train()

@@ -47,7 +47,7 @@ def test_sequences_are_cut_along_one_dimension():
 
 
 def test_inputs_without_room_for_a_box_are_rejected():
-    with pytest.raises(HookError, match=r"the inputs are float32\[2, 8\].*dims=, 1 for sequences"):
+    with pytest.raises(HookError, match=r"float32\[2, 8\].*dims=.*1"):
         CutMix(2).mix(images(8), torch.tensor([0, 1]), 0.5, SWAP)
 
 

@@ -5,8 +5,8 @@ import types
 import pytest
 from tests.tiny import make_classifier
 
-from hookloop.hooks import _displays
-from hookloop.hooks._displays import REFRESH, Bars, Lines, Notebook, choose_display
+from hookloop.hooks.showing import _displays
+from hookloop.hooks.showing._displays import REFRESH, Bars, Lines, Notebook, choose_display
 
 
 class Terminal(io.StringIO):

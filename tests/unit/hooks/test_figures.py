@@ -10,7 +10,7 @@ from tests.tiny import make_data, make_trainer
 from hookloop.engine.hook import Hook
 from hookloop.errors import LinkError
 from hookloop.hooks import WriteTo
-from hookloop.hooks._figures import file_name, moment_label, new_figure, save_picture
+from hookloop.hooks.showing._figures import file_name, moment_label, new_figure, save_picture
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Image
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from hookloop.hooks._frame import Frame
+from hookloop.hooks.showing._frame import Frame
 
 NUMBERS = [f"metric_{index} 0.{index}" for index in range(9)]
 

@@ -56,7 +56,7 @@ def test_a_resumed_run_thaws_at_the_same_moment(tmp_path):
 
 
 def test_a_pattern_that_matches_nothing_is_rejected_with_the_nearest_name(tmp_path):
-    with pytest.raises(HookError, match="no parameter matches '0.weigth'. Did you mean '0.weight'"):
+    with pytest.raises(HookError, match="'0.weigth'.*'0.weight'"):
         make_trainer(hooks=[FreezeParameters("0.weigth")], run_dir=tmp_path).train()
 
 

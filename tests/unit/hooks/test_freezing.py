@@ -4,7 +4,7 @@ from tests.tiny import make_model
 
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
-from hookloop.hooks._freezing import FrozenNorms, find_matching
+from hookloop.hooks.weights._freezing import FrozenNorms, find_matching
 
 
 def make_normed():
@@ -40,12 +40,12 @@ def test_by_default_nothing_is_held_and_nothing_is_called():
 
 
 def test_an_unknown_mode_is_rejected():
-    with pytest.raises(HookError, match="write 'train' or 'eval'"):
+    with pytest.raises(HookError, match="'train'.*'eval'"):
         FrozenNorms.of(Hook(), "freeze")
 
 
 def test_a_pattern_without_a_match_is_rejected():
     named = dict(make_model().named_parameters())
     assert list(find_matching(Hook(), named, ["*.bias"])) == ["0.bias", "2.bias"]
-    with pytest.raises(HookError, match="Did you mean '0.weight'"):
+    with pytest.raises(HookError, match="'0.weight'"):
         find_matching(Hook(), named, ["*.bias", "0.wieght"])

@@ -216,17 +216,17 @@ def test_wrong_arguments_are_rejected(kind, options, message):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_classes_without_their_number_are_rejected(kind, tmp_path):
-    with pytest.raises(HookError, match=r"the targets are classes, int64\[16\]: give classes="):
+    with pytest.raises(HookError, match=r"int64\[16\].*classes="):
         make_trainer(tmp_path, kind()).train()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_targets_beyond_the_classes_are_rejected(kind, tmp_path):
-    with pytest.raises(HookError, match="the targets reach from 0 to 3, but classes=3 allows"):
+    with pytest.raises(HookError, match="0.*3.*classes=3"):
         make_trainer(tmp_path, kind(3)).train()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_without_the_parts_is_shown(kind, tmp_path):
-    with pytest.raises(HookError, match=r"no tensor at 'image' of the batch, which is \[float32"):
+    with pytest.raises(HookError, match=r"'image'.*\[float32"):
         make_trainer(tmp_path, kind(4, inputs="image")).train()

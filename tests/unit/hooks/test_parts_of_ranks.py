@@ -2,7 +2,7 @@
 
 import torch
 
-from hookloop.hooks._parts_of_ranks import Position, join_ranks
+from hookloop.hooks.metrics._parts_of_ranks import Position, join_ranks
 
 
 def test_parts_are_in_the_order_of_batches_and_then_of_ranks():

@@ -58,8 +58,8 @@ def test_the_commit_is_kept_even_if_git_is_slow(tmp_path, monkeypatch):
     identity = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
     for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "first"]):
         subprocess.run(["git", *command], check=True)
-    monkeypatch.setattr("hookloop.hooks.record_environment.PATIENCE", 0.0)
-    monkeypatch.setattr("hookloop.hooks.record_environment.LAST_PATIENCE", 30.0)
+    monkeypatch.setattr("hookloop.hooks.measuring.record_environment.PATIENCE", 0.0)
+    monkeypatch.setattr("hookloop.hooks.measuring.record_environment.LAST_PATIENCE", 30.0)
     (start,) = train(git=True)
     assert len(start["git"]["commit"]) == 40
     assert start["git"]["dirty"] is False

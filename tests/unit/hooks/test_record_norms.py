@@ -125,7 +125,7 @@ def test_wrong_arguments_are_rejected(options, words):
 
 def test_a_pattern_without_a_match_is_rejected(tmp_path):
     trainer = make_trainer(hooks=[RecordNorms(patterns=["3.wieght"])], run_dir=tmp_path)
-    with pytest.raises(HookError, match="nothing matches 3.wieght"):
+    with pytest.raises(HookError, match="3.wieght"):
         trainer.train()
 
 

@@ -5,7 +5,7 @@ from tests.tiny import make_data, make_model, make_trainer
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import RecordThroughput
-from hookloop.hooks import record_throughput as module
+from hookloop.hooks.measuring import record_throughput as module
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from tests.tiny import make_data, make_trainer
 
 from hookloop.engine.hook import Hook
 from hookloop.hooks import RecordTimes
-from hookloop.hooks import record_times as module
+from hookloop.hooks.measuring import record_times as module
 
 
 @pytest.fixture

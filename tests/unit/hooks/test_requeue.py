@@ -97,10 +97,10 @@ def test_an_error_of_slurm_is_reported(tmp_path, slurm, caplog):
 
 def test_what_could_not_work_is_rejected_at_the_start(tmp_path, slurm, monkeypatch):
     slurm(JOB)
-    with pytest.raises(HookError, match="SIGUSR1, SIGUSR2 would kill the run before it saves"):
+    with pytest.raises(HookError, match="SIGUSR1.*SIGUSR2"):
         train(tmp_path, hook=Requeue(), signals=["SIGTERM"])
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(HookError, match="there is no 'scontrol' on the PATH"):
+    with pytest.raises(HookError, match="'scontrol'.*PATH"):
         train(tmp_path / "other", hook=Requeue())
 
 

@@ -139,7 +139,7 @@ def test_each_of_several_losses_is_checked(tmp_path):
         optimizer={name: torch.optim.SGD(model[name].parameters(), lr=0.01) for name in ("a", "b")},
         step={name: step_of(name) for name in ("a", "b")},
     )
-    with pytest.raises(FloatingPointError, match=r"train/b_loss is nan .*'b\.0\.weight'"):
+    with pytest.raises(FloatingPointError, match=r"train/b_loss.*'b\.0\.weight'"):
         run()
 
 

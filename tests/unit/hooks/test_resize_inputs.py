@@ -71,5 +71,5 @@ def test_arguments_are_checked(make, message):
 
 
 def test_other_inputs_are_rejected(tmp_path):
-    with pytest.raises(HookError, match=r"ResizeInputs: the inputs are float32\[4, 5\]"):
+    with pytest.raises(HookError, match=r"ResizeInputs.*float32\[4, 5\]"):
         train(ResizeInputs(4), tmp_path, batches=[(torch.ones(4, 5), torch.arange(4) % 3)])

@@ -95,7 +95,7 @@ def test_data_from_before_the_checkpoint_is_not_left_out(tmp_path):
 
 def test_too_many_jumps_end_the_run(tmp_path):
     hooks = [RollBack(window=5, factor=10, most=2), SaveCheckpoint(every=3)]
-    with pytest.raises(FloatingPointError, match=r"went back 2 times already \(most=2\)"):
+    with pytest.raises(FloatingPointError, match=r"back 2 times.*\(most=2\)"):
         train(batches([8, 11, 14]), *hooks, run_dir=tmp_path)
 
 
@@ -147,7 +147,7 @@ def test_wrong_arguments_are_rejected(options, message):
 def test_what_cannot_work_is_rejected_before_the_training():
     with pytest.raises(HookError, match="can be read only once"):
         train(iter(batches()), RollBack())
-    with pytest.raises(HookError, match="leave out StopOnNaN"):
+    with pytest.raises(HookError, match="StopOnNaN"):
         train(batches(), RollBack(), StopOnNaN(every=1))
 
 

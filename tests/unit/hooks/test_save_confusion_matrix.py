@@ -40,12 +40,12 @@ def test_the_picture_reaches_the_writers(tmp_path):
 
 def test_too_few_names_are_rejected(tmp_path):
     hook = SaveConfusionMatrix(class_names=["ant", "bee"])
-    with pytest.raises(MetricError, match="Class 2 occurs, but there are 2 classes"):
+    with pytest.raises(MetricError, match="Class 2 occurs.*2 classes"):
         make_classifier(hooks=[hook], run_dir=tmp_path).train()
 
 
 def test_colors_that_do_not_exist_are_rejected():
-    with pytest.raises(HookError, match="no color map 'Bleus'"):
+    with pytest.raises(HookError, match="'Bleus'"):
         SaveConfusionMatrix(colors="Bleus")
 
 

@@ -25,9 +25,9 @@ def test_files_patterns_and_directories_are_copied(tmp_path, monkeypatch):
 def test_missing_files_are_rejected_at_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.yaml").touch()
-    with pytest.raises(HookError, match="no 'confg.yaml'. Did you mean 'config.yaml'"):
+    with pytest.raises(HookError, match="'confg.yaml'.*'config.yaml'"):
         SaveFiles(["confg.yaml"])
-    with pytest.raises(HookError, match=r"nothing matches '\*.toml'"):
+    with pytest.raises(HookError, match=r"'\*.toml'"):
         SaveFiles(["*.toml"])
     with pytest.raises(HookError, match=r"write files=\['config.yaml'\]"):
         SaveFiles("config.yaml")

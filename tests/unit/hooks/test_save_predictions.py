@@ -99,12 +99,12 @@ def test_batches_of_different_length_fit_into_one_array(tmp_path):
 
 def test_variables_that_do_not_belong_together_are_rejected(tmp_path):
     hook = SavePredictions(["loss", "targets"], streams=["val"])
-    with pytest.raises(MetricError, match=r"different numbers of samples \(loss: 1, targets: 4\)"):
+    with pytest.raises(MetricError, match=r"\(loss: 1, targets: 4\)"):
         make_classifier(hooks=[hook], run_dir=tmp_path).train()
 
 
 def test_a_format_that_does_not_exist_is_rejected():
-    with pytest.raises(HookError, match="write csv, parquet or npz. Did you mean 'parquet'"):
+    with pytest.raises(HookError, match="'parquet'"):
         SavePredictions(format="parket")
 
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from hookloop.errors import CheckpointError
-from hookloop.hooks._second_weights import SecondWeights
+from hookloop.hooks.weights._second_weights import SecondWeights
 
 
 def make_model(dtype=torch.float32):

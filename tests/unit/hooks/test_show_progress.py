@@ -10,7 +10,7 @@ from tests.tiny import make_classifier, make_trainer
 from hookloop import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import RecordTimes, SaveCheckpoint, ShowProgress
-from hookloop.hooks._displays import Bars, Lines, Notebook
+from hookloop.hooks.showing._displays import Bars, Lines, Notebook
 
 
 class Terminal(io.StringIO):

@@ -114,7 +114,7 @@ def test_it_gives_up_after_some_in_a_row(kind, tmp_path):
 
 
 def test_it_gives_up_after_some_in_all():
-    with pytest.raises(FloatingPointError, match=r"3 updates were .* more than most=2"):
+    with pytest.raises(FloatingPointError, match="3 updates.*most=2"):
         train(sgd, batches(0, 2, 4), hooks=[SkipBadUpdates(most=2)])
 
 
@@ -194,7 +194,7 @@ def test_a_resume_continues_the_counts(kind):
 
 
 def test_limits_below_one_are_rejected():
-    with pytest.raises(HookError, match="in_a_row must be at least 1"):
+    with pytest.raises(HookError, match="in_a_row.*1"):
         SkipBadUpdates(in_a_row=0)
 
 

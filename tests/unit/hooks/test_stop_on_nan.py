@@ -57,7 +57,7 @@ def test_the_first_bad_number_is_named_before_the_weights_are_touched(
 
 def test_an_interval_is_read_late_but_the_first_bad_iteration_is_reported(tmp_path):
     run = trainer(tmp_path, Spoil("loss", 2), StopOnNaN(every=10))
-    with pytest.raises(FloatingPointError, match="in iteration 2 .* damaged, starting with '0.w"):
+    with pytest.raises(FloatingPointError, match="iteration 2.*'0.w"):
         run.train()
     assert run.run.progress.iter == 10
 
@@ -177,5 +177,5 @@ def test_a_batch_of_an_evaluation_is_counted_in_its_stream(tmp_path):
 
     streams = {"clean": make_data(), "noisy": make_data()}
     hooks = SpoilSecond(), StopOnNaN(phases=["val"], every=1)
-    with pytest.raises(FloatingPointError, match=r"after iteration 3 \(noisy batch 1\)"):
+    with pytest.raises(FloatingPointError, match=r"iteration 3.*\(noisy batch 1\)"):
         trainer(tmp_path, *hooks, val_data=streams).train()

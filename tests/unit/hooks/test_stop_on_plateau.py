@@ -165,7 +165,7 @@ def test_patience_and_best_survive_a_resume(tmp_path):
 def test_a_metric_that_nothing_produces_is_rejected_with_those_that_exist():
     hook = StopOnPlateau("val/accurracy", mode="greater")
     trainer = make_trainer(hooks=[hook], val_data=make_data(4), metrics={"accuracy": Follow([1])})
-    with pytest.raises(MetricError, match="Did you mean 'val/accuracy'"):
+    with pytest.raises(MetricError, match="'val/accuracy'"):
         trainer.check()
 
 

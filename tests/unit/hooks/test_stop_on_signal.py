@@ -144,7 +144,7 @@ def test_a_forked_child_dies_of_a_signal_as_without_a_run(tmp_path):
 
 
 def test_an_unknown_signal_is_rejected_with_the_nearest():
-    with pytest.raises(HookError, match="no signal 'SIGUSR'. Did you mean 'SIGUSR"):
+    with pytest.raises(HookError, match="'SIGUSR'"):
         StopOnSignal(["SIGUSR"])
 
 
@@ -157,6 +157,6 @@ def test_an_evaluation_that_was_cut_short_returns_no_result(tmp_path, phase):
     def send(run):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.raises(Interrupted, match="SIGTERM was received") as ended:
+    with pytest.raises(Interrupted, match="SIGTERM") as ended:
         getattr(trainer, phase)()
     assert ended.value.code == 143

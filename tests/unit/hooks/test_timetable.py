@@ -16,7 +16,7 @@ from hookloop.hooks import (
     StopOnPlateau,
     WriteMetrics,
 )
-from hookloop.hooks import _timetable as module
+from hookloop.hooks.writing import _timetable as module
 
 
 class Draws(Hook):

@@ -66,7 +66,7 @@ def test_other_kinds_of_batches(tmp_path, kind):
 
 
 def test_what_cannot_be_cut_is_rejected(tmp_path):
-    with pytest.raises(HookError, match="WarmUpLength: the batch is"):
+    with pytest.raises(HookError, match="WarmUpLength"):
         train(tmp_path, (torch.zeros(3, dtype=torch.long),), WarmUpLength(4))
     for named in ({"start": 0}, {"multiple": 0}):
         with pytest.raises(HookError, match="must be at least 1"):

@@ -3,7 +3,7 @@ from tests.tiny import make_classifier
 
 from hookloop import Hook
 from hookloop.errors import HookError
-from hookloop.hooks._watch_metric import WatchMetric
+from hookloop.hooks.ending._watch_metric import WatchMetric
 
 
 class Watch(WatchMetric):

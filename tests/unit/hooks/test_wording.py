@@ -5,7 +5,7 @@ import torch
 from tests.tiny import make_classifier
 
 from hookloop import Hook
-from hookloop.hooks._wording import (
+from hookloop.hooks.showing._wording import (
     SPARKS,
     drop_train_prefix,
     format_duration,

@@ -65,9 +65,7 @@ def test_only_the_chosen_metrics_are_written():
 
 
 def test_an_unknown_metric_lists_those_that_exist():
-    with pytest.raises(
-        MetricError, match=r"'val/acuracy'.*Did you mean 'val/accuracy'\?.*val/loss"
-    ):
+    with pytest.raises(MetricError, match="'val/acuracy'.*'val/accuracy'.*val/loss"):
         make_classifier(hooks=[WriteTo(Keeping(), metrics=["val/acuracy"])]).check()
 
 

@@ -19,7 +19,7 @@ def test_a_run_and_its_resume_are_one_wandb_run(tmp_path):
 
 
 def test_an_unknown_mode_is_rejected():
-    with pytest.raises(HookError, match="Did you mean 'offline'"):
+    with pytest.raises(HookError, match="'offline'"):
         WriteWandb(mode="ofline")
 
 
@@ -34,7 +34,7 @@ def no_key(tmp_path, monkeypatch):
 
 def test_training_does_not_start_without_a_key(tmp_path, no_key):
     trainer = make_classifier(hooks=[WriteWandb("digits")], run_dir=tmp_path / "run")
-    with pytest.raises(HookError, match="there is no API key.*wandb login.*mode='offline'"):
+    with pytest.raises(HookError, match="API.*mode='offline'"):
         trainer.check()
     with pytest.raises(HookError, match="there is no API key"):
         trainer.train()

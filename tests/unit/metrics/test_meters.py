@@ -83,7 +83,7 @@ def test_a_function_must_return_one_number(value, message):
 
 
 def test_an_object_must_compute_scalars():
-    with pytest.raises(MetricError, match=r"'f1' computed a tensor of shape \(3,\).*'macro'"):
+    with pytest.raises(MetricError, match=r"'f1'.*\(3,\).*'macro'"):
         Meters({"f1": Total(torch.zeros(3))}).compute()
 
 

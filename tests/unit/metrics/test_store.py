@@ -61,7 +61,7 @@ def test_a_mean_is_weighted():
 def test_an_unknown_name_lists_those_that_exist():
     store = MetricStore()
     store.put("val/accuracy", 1.0)
-    with pytest.raises(MetricError, match="Did you mean 'val/accuracy'.*There are: val/accuracy"):
+    with pytest.raises(MetricError, match="'val/accuracy'.*val/accuracy"):
         store.latest("val/acuracy")
 
 
@@ -138,7 +138,7 @@ def test_a_reserved_or_empty_name_is_rejected(name):
 
 @pytest.mark.parametrize("value", ["much", None, [1.0]])
 def test_what_is_not_a_number_is_rejected(value):
-    with pytest.raises(MetricError, match="'quality' is .*: put a number"):
+    with pytest.raises(MetricError, match="'quality'"):
         MetricStore().put("quality", value)
 
 

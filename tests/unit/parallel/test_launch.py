@@ -111,13 +111,13 @@ if rank == 1:
 wait_for_signal()
 sys.exit(1)
 """
-    start = time.monotonic()
     ended = attempt(body)
     assert ended.codes[1] == -signal.SIGKILL
     assert next(iter(ended.codes)) == 1
     assert ended.reports[1].exit_code is None
     assert ended.signal is None
-    assert time.monotonic() - start < 30  # torch's launcher kills ranks that do not end by then.
+    # torch's launcher kills ranks that do not end when they are told to.
+    assert list(ended.codes.values()).count(-signal.SIGKILL) == 1
     assert capfd.readouterr().err == ""
 
 
@@ -148,16 +148,18 @@ def test_a_second_signal_kills(attempt, when_up):
 
 
 def test_a_signal_before_there_are_ranks_ends_the_launcher(tmp_path, monkeypatch):
+    have_come, has_waited = threading.Event(), threading.Event()
+
     def waits_for_nodes(self):
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(60)
+        have_come.wait(300)
+        has_waited.set()
 
     monkeypatch.setattr(Attempt, "_run_agent", waits_for_nodes)
-    start = time.monotonic()
-    assert (
-        Attempt(["x"], Rendezvous(Layout(2, 2, "host:1")), tmp_path).run().signal == signal.SIGTERM
-    )
-    assert time.monotonic() - start < 30
+    ended = Attempt(["x"], Rendezvous(Layout(2, 2, "host:1")), tmp_path).run()
+    assert ended.signal == signal.SIGTERM
+    assert not has_waited.is_set()
+    have_come.set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")

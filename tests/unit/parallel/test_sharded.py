@@ -45,15 +45,15 @@ def test_classes_are_found_by_name_inner_ones_first():
 
 
 def test_a_class_that_is_not_in_the_model_is_rejected():
-    with pytest.raises(HookloopError, match="no module of the class Bloc.* It has: Block, Linear"):
+    with pytest.raises(HookloopError, match="Bloc.*Block.*Linear"):
         blocks_of(Net(), ["Bloc"])
 
 
 def test_optimizers_that_cannot_step_shards_are_rejected():
     weight = torch.nn.Parameter(torch.ones(2, 2))
-    with pytest.raises(ModelError, match="is Adafactor, which cannot step a sharded model"):
+    with pytest.raises(ModelError, match="Adafactor"):
         check_optimizers({"default": torch.optim.Adafactor([weight])})
-    with pytest.raises(ModelError, match="SGD with fused=True"):
+    with pytest.raises(ModelError, match="SGD.*fused=True"):
         check_optimizers({"default": torch.optim.SGD([weight], lr=0.1, fused=True)})
     stepped = torch.optim.Adam([weight])
     weight.grad = torch.ones(2, 2)
@@ -122,7 +122,7 @@ def test_a_mesh_of_copies_computes_the_same():
 @pytest.mark.slow
 def test_a_mesh_that_does_not_fit_is_rejected():
     def work():
-        with pytest.raises(HookloopError, match="mesh has 2 x 2 = 4 ranks, but there are 3"):
+        with pytest.raises(HookloopError, match="2.*2.*= 4 ranks.*3"):
             train({"strategy": "sharded", "mesh": {"replicate": 2, "shard": 2}}, 3)
 
     on_ranks(work, 3)

@@ -57,9 +57,9 @@ def test_each_rank_takes_its_own_gpu(monkeypatch):
     world = World(3, 4, local_rank=1, local_size=2, node=1)
     assert choose_device("auto", world) == torch.device("cuda", 1)
     assert choose_device("cuda", world) == torch.device("cuda", 1)
-    with pytest.raises(HookloopError, match="all 2 ranks of a node on one GPU"):
+    with pytest.raises(HookloopError, match="all 2 ranks.*GPU"):
         choose_device("cuda:0", world)
-    with pytest.raises(HookloopError, match="LOCAL_RANK is 2, but there are 2 GPUs"):
+    with pytest.raises(HookloopError, match="LOCAL_RANK.*2.*2.*GPUs"):
         choose_device("auto", World(2, 4, local_rank=2, local_size=4))
 
 
@@ -69,13 +69,13 @@ def test_a_named_device_is_taken(wanted):
 
 
 def test_a_name_that_is_not_a_device_is_rejected_with_the_right_names():
-    with pytest.raises(HookloopError, match="device='gpu' is not a device of torch. Write 'auto'"):
+    with pytest.raises(HookloopError, match="device='gpu'.*'auto'"):
         choose_device("gpu")
 
 
 def test_a_gpu_that_is_missing_is_rejected(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(HookloopError, match="device='cuda:1': torch finds no CUDA device"):
+    with pytest.raises(HookloopError, match="device='cuda:1'.*CUDA"):
         choose_device("cuda:1")
 
 

@@ -19,8 +19,8 @@ A_NAME = re.compile(
 """A name, or the beginning of one that an f-string completes."""
 
 OTHERS = {
-    "hooks/snapshot_memory.py": {"iter_"},  # Pictures of the memory.
-    "hooks/dump_on_exception.py": {"exception_iter_"},  # Tensors beside such a checkpoint.
+    "hooks/measuring/snapshot_memory.py": {"iter_"},  # Pictures of the memory.
+    "hooks/guarding/dump_on_exception.py": {"exception_iter_"},  # Tensors beside such a checkpoint.
     "testing.py": {"before.pth"},  # A name that a user would give.
 }
 

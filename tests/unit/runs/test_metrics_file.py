@@ -13,7 +13,7 @@ def test_a_damaged_line_is_left_out_or_an_error(tmp_path: Path) -> None:
     assert list(records(file, is_lenient=False)) == []
     file.write_text('{"iter": 1, "loss": "Infinity"}\n\n[2]\n{"iter": 3}\n{"iter": 4')
     assert list(records(file, is_lenient=True)) == [{"iter": 1, "loss": float("inf")}, {"iter": 3}]
-    with pytest.raises(ValueError, match=r"'metrics.jsonl' has a line that is not a record"):
+    with pytest.raises(ValueError, match="'metrics.jsonl'"):
         list(records(file, is_lenient=False))
 
 

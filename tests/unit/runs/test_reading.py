@@ -22,7 +22,7 @@ def test_a_file_is_opened_as_bytes(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 def test_a_pipe_is_rejected_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="'pipe' is not a file"), opened_to_read(tmp_path / "pipe"):
+    with pytest.raises(OSError, match="'pipe'"), opened_to_read(tmp_path / "pipe"):
         pass
 
 
@@ -45,7 +45,7 @@ def test_whatever_is_wrong_with_json_is_a_value_error(tmp_path: Path, data: byte
     with pytest.raises(ValueError, match="."):
         parse_json(data)
     (tmp_path / "a.json").write_bytes(data)
-    with pytest.raises(ValueError, match="'a.json' is not JSON that can be read"):
+    with pytest.raises(ValueError, match="'a.json'.*JSON"):
         read_json(tmp_path / "a.json")
 
 

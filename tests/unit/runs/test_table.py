@@ -78,7 +78,7 @@ def test_runs_without_a_number_come_last(rows):
 
 
 def test_mistakes_are_rejected_with_the_nearest_name(rows):
-    with pytest.raises(HookloopError, match="Did you mean 'optimizer.lr'"):
+    with pytest.raises(HookloopError, match="'optimizer.lr'"):
         check_columns(rows, ["run", "optimiser.lr"])
     with pytest.raises(HookloopError, match="is not a filter"):
         Filter.parse("status")

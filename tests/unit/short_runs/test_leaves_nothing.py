@@ -14,7 +14,7 @@ from tests.unit.cli.conftest import Invoke
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop import Trainer, find_batch, find_lr, short_run
-from hookloop.cli.task_process import MODULE
+from hookloop.cli.prove.task_process import MODULE
 from hookloop.config.build import arguments
 from hookloop.config.load import load
 from hookloop.errors import HookloopError

@@ -10,7 +10,7 @@ from tests.tiny import make_trainer
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.checkpoint.store.store import load
-from hookloop.cli.task_process import MODULE
+from hookloop.cli.prove.task_process import MODULE
 from hookloop.engine.points import POINTS
 from hookloop.errors import HookloopError
 from hookloop.hooks import SaveCheckpoint

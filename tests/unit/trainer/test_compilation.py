@@ -246,5 +246,5 @@ def test_wrong_options_are_rejected(compile, message):
 
 
 def test_a_model_that_is_compiled_already_is_rejected():
-    with pytest.raises(ModelError, match="was compiled with torch.compile already"):
+    with pytest.raises(ModelError, match="torch.compile"):
         make_trainer(model=torch.compile(make_model(), backend="eager"), compile=EAGER)

@@ -26,12 +26,12 @@ def test_a_model_that_returns_its_loss_needs_no_loss_function():
 
 
 def test_batches_that_do_not_fit_the_loss_are_rejected():
-    with pytest.raises(DataError, match=r"train_data gives \[float32\[2, 4\], "):
+    with pytest.raises(DataError, match=r"train_data.*\[float32\[2, 4\]"):
         make_trainer(train_data=[[torch.ones(2, 4)] * 3]).train()
 
 
 def test_a_forgotten_return_is_rejected():
-    with pytest.raises(ModelError, match="loss= returned None: return the loss"):
+    with pytest.raises(ModelError, match="loss=.*None"):
         make_trainer(loss=lambda output, targets: None).train()
 
     class Silent(torch.nn.Linear):

@@ -92,9 +92,9 @@ def test_tokens_are_the_elements_of_the_ids_or_what_a_function_says():
 
 
 def test_batches_without_tokens_are_reported():
-    with pytest.raises(DataError, match="Tokens cannot be counted.*Give count_tokens="):
+    with pytest.raises(DataError, match="Tokens.*count_tokens="):
         make_trainer(hooks=[StopAfter(tokens=20)]).train()
-    with pytest.raises(DataError, match=r"count_tokens= has the signature.*\(batch\)"):
+    with pytest.raises(DataError, match=r"count_tokens=.*\(batch\)"):
         make_trainer(count_tokens=lambda: 3)
 
 
@@ -169,13 +169,13 @@ def test_what_cannot_be_limited_or_counted_is_rejected():
         @limit("4 samples")
         def before_train_iter(self, run): ...
 
-    with pytest.raises(HookError, match="is not where samples are counted: use after_train_iter"):
+    with pytest.raises(HookError, match="after_train_iter"):
         make_trainer(hooks=[Early()]).train()
 
     class Wrong(Hook):
         counts = ("tokns",)
 
-    with pytest.raises(HookError, match=r"Wrong.counts has 'tokns'.*Did you mean 'tokens'"):
+    with pytest.raises(HookError, match="Wrong.counts.*'tokns'.*'tokens'"):
         make_trainer(hooks=[Wrong()]).train()
     with pytest.raises(ValueError, match="nobody counts samples"):
         Every.parse("4 samples").due(Progress())

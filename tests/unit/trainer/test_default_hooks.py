@@ -27,7 +27,7 @@ def test_default_hooks_are_changed_by_name():
     assert names({"extra": Mine()}) == [*standard, "extra"]
     trainer = make_trainer(default_hooks={"timing": Mine()})
     assert type(trainer._planner.hooks[0]) is Mine
-    with pytest.raises(HookError, match="no 'consle' to remove. Did you mean 'console'"):
+    with pytest.raises(HookError, match="'consle'.*'console'"):
         names({"consle": None})
 
 
@@ -69,16 +69,6 @@ def test_each_call_makes_hooks_of_its_own():
 
 def test_every_default_hook_may_be_removed():
     assert default_hooks(dict.fromkeys(DEFAULT_HOOKS)) == []
-
-
-def test_a_dialects_name_for_a_default_hook_replaces_ours():
-    from hookloop.trainer.adapters import dialects
-
-    theirs = dialects()["mmengine"].default_hooks
-    assert theirs
-    for name, ours in theirs.items():
-        names = [hook.name for hook in default_hooks({name: None})]
-        assert names == [one for one in DEFAULT_HOOKS if one != ours]
 
 
 def test_own_hooks_come_as_a_list_or_by_name():

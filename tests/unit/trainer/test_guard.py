@@ -50,7 +50,7 @@ def test_calls_of_a_trainer_are_checked(call, message):
 def test_a_trainer_without_a_model_is_rejected():
     with pytest.raises(ArgumentError, match="needs a model"):
         Trainer(max_epochs=3)
-    with pytest.raises(ArgumentError, match="only 'model' by position, not 2. Name the others: tr"):
+    with pytest.raises(ArgumentError, match="'model'.*2"):
         Trainer(nn.Linear(1, 1), make_data())
 
 
@@ -95,7 +95,7 @@ def test_what_a_trainer_has_can_be_set_in_a_subclass_of_ones_own():
         default_hooks=False,
     )
     assert trainer.train().status == "completed" and trainer.margin == 2
-    with pytest.raises(ArgumentError, match="has no argument 'epoch'"):
+    with pytest.raises(ArgumentError, match="'epoch'"):
         make_trainer().train(epoch=3)
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_trainer
 
-from hookloop.checkpoint.choice import choose
+from hookloop.checkpoint.choose import choose
 from hookloop.checkpoint.state.compare import compare
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook

@@ -48,7 +48,7 @@ def test_what_cannot_be_trained_is_rejected_before_training(options, kind, messa
 
 
 def test_the_default_hooks_do_not_pass_for_an_end():
-    with pytest.raises(ModelError, match="would never end.*StopAfter.*ends_training = True"):
+    with pytest.raises(ModelError, match="StopAfter.*ends_training = True"):
         make_trainer(max_epochs=None, default_hooks=None, hooks=[StopOnNaN()]).check()
 
 
@@ -93,13 +93,13 @@ def test_a_training_that_has_nothing_left_to_do_is_rejected():
     trainer = make_trainer(max_epochs=2)
     trainer.train()
     for again in ({}, {"max_epochs": 2}, {"max_epochs": 1}):
-        with pytest.raises(ModelError, match=r"nothing left to train: train\(max_epochs=...\)"):
+        with pytest.raises(ModelError, match=r"train\(max_epochs=...\)"):
             trainer.train(**again)
-    with pytest.raises(ModelError, match="max_epochs='3': it must be a whole number"):
+    with pytest.raises(ModelError, match="max_epochs='3'"):
         trainer.train(max_epochs="3")
     assert trainer.run.progress.max_epochs == 2
     trainer.train(max_iters=7, max_epochs=9)
-    with pytest.raises(ModelError, match="max_iters=7 is reached"):
+    with pytest.raises(ModelError, match="max_iters=7"):
         trainer.train()
 
 

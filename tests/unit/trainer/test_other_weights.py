@@ -8,7 +8,7 @@ from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError, HookError
 from hookloop.hooks import AverageWeights, MomentumTeacher, SaveCheckpoint
 from hookloop.testing import tiny_trainer
-from hookloop.trainer.other_weights import OtherWeights, best_of, find_for
+from hookloop.trainer.other_weights import OtherWeights, best_of
 
 
 def assert_same_bits(one, other):
@@ -108,7 +108,7 @@ def test_a_completed_run_is_loaded_with_its_best(tmp_path):
 
 
 def test_load_best_needs_a_best(tmp_path, capsys):
-    with pytest.raises(HookError, match="load_best=True needs best="):
+    with pytest.raises(HookError, match="load_best=True.*best="):
         SaveCheckpoint(load_best=True)
     save = SaveCheckpoint(best="val/loss", load_best=True)
     trainer = tiny_trainer(save, run_dir=tmp_path, max_epochs=1, val_begin=5)
@@ -145,11 +145,10 @@ def test_a_file_of_weights_alone_is_evaluated_without_an_average(tmp_path):
 def test_a_missing_checkpoint_is_rejected(tmp_path):
     trainer = make(tmp_path)
     trainer.train()
-    with pytest.raises(CheckpointError, match="no checkpoint 'iter_77.pth'"):
+    with pytest.raises(CheckpointError, match="'iter_77.pth'"):
         trainer.test(checkpoint="iter_77.pth")
     assert len(best_of(trainer.run)) == 2
-    label, checkpoint = find_for(trainer.run, "iter_2.pth")
-    OtherWeights(trainer.run, label, checkpoint).put_back()
+    OtherWeights(trainer.run, "iter_2.pth").put_back()
 
 
 def evaluate_on_ranks(run_dir, parallel):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 
-from hookloop import Hook
+from hookloop import Hook, Update
 from hookloop.engine.points import POINTS
 from hookloop.errors import HookError, ModelError
 from hookloop.hooks import (
@@ -149,7 +149,7 @@ def test_a_signal_ends_it_after_the_iteration():
 
 def test_a_hook_within_the_update_is_rejected():
     with (
-        pytest.raises(HookError, match=r"'clip_gradients' acts at before_update"),
+        pytest.raises(HookError, match="'clip_gradients'.*before_update"),
         make_trainer(hooks=[ClipGradients(1.0)]).loop(),
     ):
         pass
@@ -165,7 +165,7 @@ def test_an_optimizer_with_a_closure_is_for_a_loop_of_ones_own():
     model = make_model()
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
     trainer = make_trainer(model=model, optimizer=optimizer, max_epochs=2)
-    with pytest.raises(ModelError, match=r"LBFGS .* trainer.loop\(\)"):
+    with pytest.raises(ModelError, match=r"LBFGS.*trainer.loop\(\)"):
         trainer.train()
     losses = []
     with trainer.loop() as batches:
@@ -180,6 +180,63 @@ def test_an_optimizer_with_a_closure_is_for_a_loop_of_ones_own():
             losses.append(optimizer.step(closure))
             trainer.record(losses[-1])
     assert losses[-1] < losses[0]
+
+
+def test_an_update_of_ones_own_may_call_an_optimizer_with_a_closure():
+    model = make_model()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    losses = []
+
+    class WithClosure(Update):
+        def make(self, run, batches):
+            (run.batch,) = batches
+
+            def closure():
+                self.zero_grad()
+                loss = self.compute(run)
+                loss.backward()
+                return loss
+
+            losses.append(optimizer.step(closure))
+            self.record(run, losses[-1])
+
+    def loss_of(run):
+        return torch.nn.functional.mse_loss(run.output, run.batch[1])
+
+    update = WithClosure("", lambda run: run.model(run.batch[0]), loss_of, [optimizer])
+    make_trainer(model=model, optimizer=optimizer, loss=None, step=update, max_epochs=2).train()
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("forgotten", ["everything", "the step"])
+def test_a_loop_that_changes_nothing_fails(forgotten):
+    trainer = make_trainer(max_epochs=4)
+
+    def train():
+        with trainer.loop() as batches:
+            for inputs, targets in batches:
+                loss = torch.nn.functional.mse_loss(trainer.run.model(inputs), targets)
+                if forgotten == "the step":
+                    trainer.run.optimizer.zero_grad()
+                    loss.backward()
+
+    with pytest.raises(ModelError, match="12 iterations and changed nothing"):
+        train()
+
+
+@pytest.mark.parametrize("change", ["through data", "a buffer", "only a look"])
+def test_a_loop_may_change_a_model_in_its_own_way(change):
+    model = make_model()
+    model.register_buffer("mean", torch.zeros(()))
+    trainer = make_trainer(model=model, max_epochs=4)
+    with trainer.loop() as batches:
+        for number, (inputs, _) in enumerate(batches):
+            if change == "through data":
+                model[0].weight.data.mul_(0.5)
+            elif change == "a buffer":
+                model.mean.copy_(inputs.mean())
+            elif number == 3:
+                break
 
 
 def test_two_passes_per_batch():

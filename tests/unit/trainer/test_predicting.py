@@ -45,9 +45,9 @@ def test_a_mapping_is_given_by_name():
 
 
 def test_what_fits_nothing_is_rejected_with_the_signature():
-    with pytest.raises(DataError, match=r"Masked.forward\(inputs, mask\) cannot be called"):
+    with pytest.raises(DataError, match=r"Masked.forward\(inputs, mask\)"):
         call_model(Masked(), {"image": X}, has_loss=False)
-    with pytest.raises(DataError, match=r"a batch, which is \[float32\[2, 3\]\]"):
+    with pytest.raises(DataError, match=r"\[float32\[2, 3\]\]"):
         call_model(Masked(), [X], has_loss=False)
     with pytest.raises(DataError, match="step=function"):
         call_model(Masked(), (X,) * 0, has_loss=False)

@@ -74,7 +74,7 @@ def test_an_exchange_is_rejected_where_only_the_first_rank_is():
     on_first, by_clock = Gather(), Gather()
     on_first.ranks, by_clock.every = "first", "10 s"
     for hook in (on_first, by_clock):
-        with pytest.raises(HookError, match="Gather runs on the first rank alone"):
+        with pytest.raises(HookError, match="Gather"):
             check_on_ranks([hook])
 
 

@@ -81,6 +81,22 @@ WRONG = {
         "1 epoch",
         "end at epoch 1000",
     ),
+    "one cycle cut in the middle": (
+        lambda o: schedulers.OneCycleLR(o, 0.1, total_steps=2000),
+        1,
+        "end at iteration 2000",
+    ),
+    "a fall in epochs": (
+        lambda o: schedulers.LinearLR(o, 1, 0.01, total_iters=100),
+        1,
+        "iteration 100 of",
+    ),
+    "below zero": (lambda o: schedulers.LambdaLR(o, lambda s: 1 - s / 100), 1, "iteration 101 of"),
+    "steps in iterations, by epochs": (
+        lambda o: schedulers.StepLR(o, 1000),
+        "1 epoch",
+        "change at epoch 1000",
+    ),
     "every second iteration": (lambda o: schedulers.StepLR(o, 10), 2, "iteration 140 of 1000"),
 }
 
@@ -91,6 +107,9 @@ RIGHT = {
     "constant": (lambda o: schedulers.ConstantLR(o, 0.1, 5), 1),
     "cosine to the end": (lambda o: schedulers.CosineAnnealingLR(o, 1000), 1),
     "cosine nearly to the end": (lambda o: schedulers.CosineAnnealingLR(o, 900), 1),
+    "cycles of a cosine": (lambda o: schedulers.CosineAnnealingLR(o, 200), 1),
+    "cycles by epochs": (lambda o: schedulers.CosineAnnealingLR(o, 20), "1 epoch"),
+    "a fall that holds": (lambda o: schedulers.LinearLR(o, 1, 0.1, total_iters=600), 1),
     "cosine by epochs": (lambda o: schedulers.CosineAnnealingLR(o, 100), "1 epoch"),
     "polynomial to the end": (lambda o: schedulers.PolynomialLR(o, 1000), 1),
     "one cycle": (lambda o: schedulers.OneCycleLR(o, 0.1, total_steps=1000), 1),
@@ -116,6 +135,16 @@ def test_a_schedule_in_another_unit_is_found_with_the_iteration_and_two_ways_out
     found = problem(build, every)
     assert when in found
     assert ("If " in found and "epoch" in found) or "Train longer" in found
+
+
+@pytest.mark.parametrize("kind", ["CosineAnnealingLR", "OneCycleLR"])
+def test_a_schedule_over_batches_where_an_iteration_takes_several_is_found(kind):
+    def build(optimizer):
+        if kind == "CosineAnnealingLR":
+            return schedulers.CosineAnnealingLR(optimizer, 1000)
+        return schedulers.OneCycleLR(optimizer, 0.1, epochs=100, steps_per_epoch=10)
+
+    assert "ends at iteration 500: " in problem(build, accumulate=2)
 
 
 @pytest.mark.parametrize("name", RIGHT)

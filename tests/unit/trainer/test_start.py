@@ -35,7 +35,7 @@ def test_a_directory_that_holds_a_run_is_rejected(tmp_path):
 
 
 def test_what_is_not_there_is_rejected_at_once(tmp_path):
-    with pytest.raises(CheckpointError, match="resume=True needs run_dir="):
+    with pytest.raises(CheckpointError, match="resume=True.*run_dir="):
         Start(resume=True)
     with pytest.raises(CheckpointError, match="resume: '.*nothing' does not exist"):
         Start(resume=tmp_path / "nothing")
@@ -53,12 +53,12 @@ def test_a_run_without_a_checkpoint_starts_from_the_beginning_and_says_so(tmp_pa
 
 def test_a_mistyped_directory_does_not_begin_from_zero(tmp_path):
     train(tmp_path / "baseline")
-    with pytest.raises(CheckpointError, match="does not exist.* Did you mean 'baseline'.*'auto'"):
+    with pytest.raises(CheckpointError, match="'baseline'.*'auto'"):
         Start(tmp_path / "basline", resume=True)
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match="holds no run to resume"):
         Start(tmp_path / "empty", resume=True)
-    with pytest.raises(CheckpointError, match="there is no checkpoint in 'memory://nowhere'"):
+    with pytest.raises(CheckpointError, match="'memory://nowhere'"):
         Start(resume="memory://nowhere").take_checkpoint()
     assert not (tmp_path / "basline").exists()
 
@@ -74,7 +74,7 @@ def test_auto_begins_and_then_continues(tmp_path):
 
 @pytest.mark.parametrize("run_dir", [None, "runs/{time}_mine"])
 def test_auto_needs_a_directory_that_a_second_start_finds_again(run_dir):
-    with pytest.raises(CheckpointError, match="resume='auto' needs run_dir=.*fixed name"):
+    with pytest.raises(CheckpointError, match="resume='auto'.*run_dir="):
         Start(run_dir, resume="auto")
 
 

@@ -65,7 +65,7 @@ def test_another_model_is_rejected(tmp_path):
 
 def test_a_model_of_another_kind_is_rejected_by_name(tmp_path):
     train(tmp_path)
-    with pytest.raises(CheckpointError, match="model: 'Sequential' -> 'Linear'"):
+    with pytest.raises(CheckpointError, match="'Sequential'.*'Linear'"):
         train(tmp_path, resume=True, epochs=2, model=torch.nn.Linear(4, 1))
 
 
@@ -100,7 +100,7 @@ def test_another_schedule_is_rejected(tmp_path):
 
     schedulers = torch.optim.lr_scheduler
     train(tmp_path, **schedule(lambda o: schedulers.ExponentialLR(o, 0.9), model()))
-    with pytest.raises(CheckpointError, match="schedule: 'ExponentialLR' -> 'StepLR'"):
+    with pytest.raises(CheckpointError, match="'ExponentialLR'.*'StepLR'"):
         train(tmp_path, resume=True, **schedule(lambda o: schedulers.StepLR(o, 2), model()))
 
 
@@ -156,7 +156,7 @@ def test_a_state_that_no_file_could_give_back_is_rejected_when_it_is_saved(tmp_p
         def state_dict(self):
             return {"where": object()}
 
-    with pytest.raises(CheckpointError, match=r"The state 'hooks\.odd\.where' holds a object"):
+    with pytest.raises(CheckpointError, match=r"'hooks\.odd\.where'"):
         train(tmp_path, hooks=[Odd()])
 
 

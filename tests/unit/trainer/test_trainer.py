@@ -129,7 +129,7 @@ def test_a_training_is_continued_as_one_longer_training(first, then, options):
 
 def test_a_launcher_that_says_only_half_is_rejected(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(HookloopError, match="has set WORLD_SIZE but not RANK"):
+    with pytest.raises(HookloopError, match="WORLD_SIZE.*RANK"):
         make_trainer()
 
 
@@ -160,5 +160,5 @@ def test_resume_at_an_epochs_end_ends_with_the_same_bits(tmp_path):
 
 def test_a_device_that_is_not_there_is_rejected(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(HookloopError, match="device='cuda:1': torch finds no CUDA device here"):
+    with pytest.raises(HookloopError, match="device='cuda:1'.*CUDA"):
         make_trainer(device="cuda:1")

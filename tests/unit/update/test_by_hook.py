@@ -93,14 +93,14 @@ def test_an_update_of_the_users_own_is_rejected():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     own = Own("", lambda run: None, lambda run: None, [optimizer])
     trainer = make_trainer(model=model, optimizer=optimizer, step=own, hooks=[MakeUpdate()])
-    with pytest.raises(ModelError, match="step= is an Update"):
+    with pytest.raises(ModelError, match="step=.*Update"):
         trainer.check()
 
 
 def test_a_loop_of_the_users_own_is_rejected():
     trainer = make_trainer(hooks=[MakeUpdate()])
     with (
-        pytest.raises(HookError, match="acts at after_backward, within the update"),
+        pytest.raises(HookError, match="after_backward"),
         trainer.loop(),
     ):
         pass

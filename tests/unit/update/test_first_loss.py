@@ -54,6 +54,36 @@ def test_outputs_that_are_broadcast_against_targets_are_reported_once(how):
     assert warning.filename == __file__
 
 
+def accuracy(outputs, targets):
+    return ((outputs > 0) == (targets > 0)).float().mean()
+
+
+def squeezed(outputs, targets):
+    return accuracy(outputs.squeeze(-1), targets)
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_reported"),
+    [
+        (accuracy, True),
+        (lambda outputs, targets: (outputs - targets).abs().mean(), True),
+        (nn.L1Loss(), True),
+        (squeezed, False),
+        (lambda outputs, targets: (outputs.T - outputs).abs().mean(), False),
+    ],
+)
+def test_a_metric_that_broadcasts_is_reported_once(metric, is_reported):
+    found = warned(
+        nn.Linear(4, 1),
+        NUMBERS,
+        loss=lambda outputs, targets: functional.mse_loss(outputs.squeeze(-1), targets),
+        metrics={"right": metric},
+        val_data=[(INPUTS, NUMBERS), (INPUTS, NUMBERS)],
+        val_every="1 iter",
+    )
+    assert ["'right'" in str(one.message) for one in found] == [True] * is_reported
+
+
 def test_the_line_of_the_step_is_named():
     (warning,) = warned(nn.Linear(4, 1), NUMBERS, step=by_step)
     assert warning.lineno == by_step.__code__.co_firstlineno + 1
@@ -70,6 +100,7 @@ def test_it_can_be_made_an_error():
     ("model", "targets", "loss"),
     [
         (nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), LABELS, nn.CrossEntropyLoss()),
+        (nn.Sequential(nn.Linear(4, 2), nn.Sigmoid()), LABELS, nn.CrossEntropyLoss()),
         (nn.Linear(4, 1), LABELS * 0, nn.CrossEntropyLoss()),
         (nn.Linear(4, 2), LABELS, nn.NLLLoss()),
         (
@@ -97,6 +128,18 @@ def test_what_is_right_is_not_reported(model, targets, loss):
     assert not warned(model, targets, loss=loss)
 
 
+def test_as_many_learned_centers_as_samples_are_not_reported():
+    class Centers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.centers = nn.Parameter(torch.linspace(-1, 1, 8))
+
+    def step(run, batch):
+        return (batch[1] - run.model.centers).abs().min(1).values.mean()
+
+    assert not warned(Centers(), NUMBERS[:, None], step=step)
+
+
 def test_later_iterations_call_what_was_given():
     seen = []
 
@@ -121,7 +164,7 @@ def test_a_step_that_calls_backward_is_rejected(returned):
             "nothing": None,
         }[returned]
 
-    with pytest.raises(ModelError, match=r"calls backward\(\) itself \(test_first_loss.py:"):
+    with pytest.raises(ModelError, match=r"backward\(\).*\(test_first_loss.py"):
         train(nn.Linear(4, 2), LABELS, step=step)
 
 

@@ -1,5 +1,7 @@
 """The events of ClassyVision and VISSL at our mount points."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from tests.tiny import make_data, make_trainer
@@ -182,3 +184,13 @@ def test_at_the_end_the_model_is_in_the_mode_of_the_last_phase(tmp_path, validat
     trains = not validates
     assert hook.seen == (trains, "train" if trains else "test", trains)
     assert model[0].num_batches_tracked == trainer.run.progress.iter + trains
+
+
+@pytest.mark.parametrize(("folder", "stores"), [("/data", ("/data",)), (None, ()), (Path("a"), ())])
+def test_the_folder_of_a_hook_is_where_a_resume_looks(folder, stores, tmp_path):
+    class Quiet(ClassyHook):
+        on_start = on_phase_start = on_step = on_phase_end = on_end = ClassyHook._noop
+
+    hook = Quiet()
+    hook.checkpoint_folder = folder
+    assert ClassyAdapter(hook).stores(tmp_path) == stores

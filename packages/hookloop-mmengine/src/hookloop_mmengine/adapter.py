@@ -12,16 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop import Hook, Priority
-from hookloop.dialects import (
-    Adapter,
-    Call,
-    Catalogued,
-    Method,
-    Mount,
-    base_of,
-    overridden,
-    without_phase,
-)
+from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of, overridden
+from hookloop.dialects.engine_parts import without_phase
 from hookloop_mmengine.checkpoint_view import checkpoint_view
 from hookloop_mmengine.dialect import MMENGINE
 from hookloop_mmengine.dist.results import samples

@@ -27,6 +27,17 @@ MISSING = {
         ("HTTPBackend", "LmdbBackend", "MemcachedBackend", "PetrelBackend"),
         "LocalBackend, or a subclass of BaseStorageBackend with register_backend",
     ),
+    # No hook file of a public project was found to need them.
+    **dict.fromkeys(
+        (
+            *("BaseDataset", "ClassBalancedDataset", "Compose", "ConcatDataset", "RepeatDataset"),
+            *("force_full_init", "dict_from_file", "list_from_file", "Timer", "TimerError"),
+            *("call_command", "check_time", "get_installed_path", "install_package"),
+            *("is_installed", "convert_sync_batchnorm", "detect_anomalous_params"),
+            *("revert_sync_batchnorm", "draw_featmap"),
+        ),
+        "the real package",
+    ),
     "track_progress_rich": "track_parallel_progress",
     **dict.fromkeys(
         (

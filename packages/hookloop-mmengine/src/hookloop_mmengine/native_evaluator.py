@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects import output_of, pair_of, size_of
-from hookloop.dialects.engine_parts import Meters
+from hookloop.dialects import output_of, size_of
+from hookloop.dialects.engine_parts import Meters, pair_of
 from hookloop_mmengine.evaluator import BaseMetric, Evaluator
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from torch import Tensor
 
-from hookloop.checkpoint.choice import Chosen, describe_weights
+from hookloop.checkpoint.choose import Chosen
 from hookloop.checkpoint.export.publish import Format, encode
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.runs import plain_yaml
@@ -60,7 +60,7 @@ def collect(
     """
     # Paths of the machine on which it was trained help nobody else.
     kept = {key: value for key, value in config.items() if key not in OF_ONE_DIRECTORY}
-    about = describe_weights(chosen, kept)
+    about = chosen.describe(kept)
     weights = f"model.{format}"
     files = {weights: encode({"model": chosen.weights}, format, about)}
     if kept:  # A training that a script describes has none.

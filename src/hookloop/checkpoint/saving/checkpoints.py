@@ -18,11 +18,10 @@ from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.retention import Keep
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.saving.writer import Task, Writer
-from hookloop.checkpoint.search import is_same_location
 from hookloop.checkpoint.shards.writing import Staged, stage
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.pointer import LastPointer
-from hookloop.checkpoint.store.storage import is_url
+from hookloop.checkpoint.store.storage import is_same_location, is_url
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.parallel.ranks import Ranks

@@ -324,8 +324,6 @@ class Undeclared:
             # A resume skips the indices of a sampler that were used, wherever they come from.
             is_lost = cell.kind == "iterator" and not cell.root.is_kept_apart
             return ("lost", type(cell.value).__name__) if is_lost else None
-        if cell.kind == "parameter":
-            return "parameters", cell.value
         saved = NO_STATE if cell.root.is_kept_apart else self._saved(cell)
         if saved is not NO_STATE and _can_be_put(cell):
             return "values", saved
@@ -474,6 +472,8 @@ class Undeclared:
         return list(missing)
 
     def _put(self, cell: Cell, state: object) -> None:
+        if cell.kind == "parameter" and isinstance(state, Tensor):
+            self._check_shape(cell, state)
         try:
             if cell.kind == "stateful":
                 cast("Any", cell.value).load_state_dict(restore_value(None, state, self._device))
@@ -507,15 +507,8 @@ class Undeclared:
         with torch.no_grad():
             for path, value in saved.items():
                 if path in own:
-                    parameter = cast("Tensor", own[path].value)
-                    if is_lazy(parameter):  # It gets its shape at the first forward, or here.
-                        cast("Any", parameter).materialize(value.shape)
-                    if parameter.shape != value.shape:
-                        raise CheckpointError(
-                            f"'{self._label}' does not fit: {path} has the shape "
-                            f"{list(parameter.shape)}, and {list(value.shape)} was saved."
-                        )
-                    parameter.copy_(value)
+                    self._check_shape(own[path], value)
+                    cast("Tensor", own[path].value).copy_(value)
         trained = self._trained()
         gone = [path for path in saved if path not in own]
         new = [p for p, cell in own.items() if p not in saved and id(cell.value) in trained]
@@ -523,6 +516,16 @@ class Undeclared:
             _log.warning("The checkpoint has parameters that are gone: %s", ", ".join(gone))
         if new and reports:
             _log.warning("The checkpoint has no parameters for: %s", ", ".join(new))
+
+    def _check_shape(self, cell: Cell, saved: Tensor) -> None:
+        parameter = cast("Tensor", cell.value)
+        if is_lazy(parameter):  # It gets its shape at the first forward, or here.
+            cast("Any", parameter).materialize(saved.shape)
+        if parameter.shape != saved.shape:
+            raise CheckpointError(
+                f"'{self._label}' does not fit: {cell.path} has the shape "
+                f"{list(parameter.shape)}, and {list(saved.shape)} was saved."
+            )
 
     def _compare(self, checksums: Mapping[str, int], cells: Mapping[str, Cell]) -> None:
         """Name the tensors that the training did not change, and that are others now."""

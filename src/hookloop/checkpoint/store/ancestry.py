@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hookloop.checkpoint.search import is_same_location
 from hookloop.checkpoint.shards.manifest import read_manifest
 from hookloop.checkpoint.store.checksum import file_checksum
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.reading import read_checkpoint
-from hookloop.checkpoint.store.storage import LocalStorage, is_checkpoint_directory, is_url
+from hookloop.checkpoint.store.storage import (
+    LocalStorage,
+    is_checkpoint_directory,
+    is_same_location,
+    is_url,
+)
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.identity import Parent, as_id, read_identity

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -95,6 +96,16 @@ class Saved:
     def path(self) -> Path:
         """The file, in a local store."""
         return Path(self.location) / self.name
+
+    @property
+    def url(self) -> str:
+        """Where it is, as text: its path or URL."""
+        return f"{self.location}/{self.name}"
+
+    def describe(self) -> dict[str, object]:
+        """Return what a file that is made of it says: JSON has neither NaN nor infinity."""
+        metrics = {name: value for name, value in self.metrics.items() if isfinite(value)}
+        return {"epoch": self.epoch, "iter": self.iter, "metrics": metrics}
 
     @property
     def is_resumable(self) -> bool:

@@ -13,6 +13,8 @@ from typing import BinaryIO, Protocol, cast
 
 from hookloop.errors import CheckpointError, nearest
 from hookloop.runs.checkpoint_names import MANIFEST
+from hookloop.runs.identity import is_same_place
+from hookloop.secret import without_credentials
 
 Write = Callable[[BinaryIO], None]
 
@@ -83,6 +85,14 @@ def open_storage(location: str | Path) -> Storage:
 def is_url(location: str | Path) -> bool:
     """Return whether a location is a URL, which is reached through fsspec."""
     return "://" in str(location)
+
+
+def is_same_location(own: str, written: str) -> bool:
+    """Return whether a location found in a file is one that the user named."""
+    if is_url(own) or is_url(written):
+        own, written = (without_credentials(url).rstrip("/") for url in (own, written))
+        return own == written
+    return is_same_place(written, own)
 
 
 def is_file_name(name: str) -> bool:

@@ -18,6 +18,7 @@ from hookloop.config.tree import Key
 from hookloop.engine.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
+from hookloop.trainer.adapters import dialect_of_class, named
 from hookloop.trainer.default_hooks import KNOWN_HOOKS, our_name
 
 INJECTED = ("model", "dataset", "output_dir")
@@ -137,7 +138,7 @@ def _read(reader: PartReader, written: Description) -> Part | None:
     make = reader.resolve(written.type_key, written.type, HOOKS)
     if make is not None and isinstance(written.type, str):
         written.hints = _other_systems(written.type, make, written.arguments)
-    dialect = dialects.dialect_of_class(make) if isinstance(make, type) else None
+    dialect = dialect_of_class(make) if isinstance(make, type) else None
     settings = SETTINGS | dict.fromkeys(dialect.settings if dialect is not None else (), object)
     part = reader.read(written, HOOKS, supplied=INJECTED, settings=settings)
     # With **kwargs, the signature does not show what the hook reads from them.
@@ -178,7 +179,7 @@ def _by_section(name: str, key: Key) -> str:
 def _look_in_dialect(reader: PartReader, written: Description) -> None:
     """Resolve a name in the catalogue of the dialect that is given with it."""
     try:
-        names = dialects.named(str(written.arguments["dialect"])).catalogue()
+        names = named(str(written.arguments["dialect"])).catalogue()
     except HookError as error:
         reader.report((*written.arguments_key, "dialect"), str(error))
         return

@@ -24,10 +24,11 @@ from typing import cast
 import numpy as np
 from torch.utils.data import BatchSampler
 
+from hookloop.data.random.apart import RandomStream
 from hookloop.data.random.per_sample import GroupTuple
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.ranks.cut import Cut
-from hookloop.data.reading.samplers import RandomStream, SamplerStates, State
+from hookloop.data.reading.samplers import SamplerStates, State
 from hookloop.objects.attributes import NO_STATE, is_equal, to_state
 
 _log = logging.getLogger("hookloop")
@@ -159,10 +160,11 @@ class SkippingIndices:
         key = self._start.key
         for batch, group in enumerate(indices, start=self._start.skip):
             every = list(cast("Iterable[object]", group))
-            first, end = cut.place(len(every))
-            own = cut.indices(every)
-            # An empty cut is loaded from the beginning of the batch.
-            yield (own, key, batch, first if end > first else 0) if self.seeds else own
+            for part in cut.parts:
+                first, end = part.place(len(every))
+                own = part.indices(every)
+                # An empty cut is loaded from the beginning of the batch.
+                yield (own, key, batch, first if end > first else 0) if self.seeds else own
 
 
 class _Pass:

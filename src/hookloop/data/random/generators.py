@@ -1,9 +1,5 @@
 """The random number generators of the process: read, set and filled within microseconds.
 
-There are two views of them. `GeneratorAccess` is the fastest way to read and set one, and knows
-nothing else. `Generator` is the interface for code that also compares and seeds them, and covers
-the generators of devices as well.
-
 ``random.getstate`` makes 625 Python integers, and ``numpy.random.get_state`` is slower still: for a
 sampler with a random stream of its own, both together cost more than the whole iteration of a small
 model. The same words can be copied where they lie in memory. That address is checked against the
@@ -14,13 +10,14 @@ public functions are used.
 from __future__ import annotations
 
 import ctypes
+import operator
 import pickle
 import random
 import struct
 import sys
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -38,64 +35,96 @@ GAUSS = 16
 """Bytes of a flag and of the normal number that NumPy's generator may hold back."""
 
 
-# --- direct access -----------------------------------------------------------------------------
-
-
-class GeneratorAccess(NamedTuple):
-    """Functions that read and set one generator.
+class Generator(NamedTuple):
+    """One generator, as plain functions: a method between would cost as much as they do.
 
     Attributes:
-        get_state: Returns its state, in a form that only `set_state` understands.
+        name: Its name in a checkpoint.
+        get_state: Returns its state, in a form that only the other functions understand.
         set_state: Sets it to such a state.
         fill: Starts it from random words of 32 bits, which is faster than from a seed.
+        seed: Starts it from a seed of 64 bits.
+        is_same: Returns whether nothing was drawn between two states.
+
+    >>> generator = python_generator()
+    >>> state = generator.get_state()
+    >>> number = random.random()
+    >>> generator.has_moved(state)
+    True
+    >>> generator.set_state(state)
+    >>> random.random() == number
+    True
     """
 
+    name: str
     get_state: Callable[[], Any]
     set_state: Callable[[Any], object]
     fill: Callable[[bytes], object]
+    seed: Callable[[int], object]
+    is_same: Callable[[Any, Any], bool] = operator.eq
+
+    def has_moved(self, since: object) -> bool:
+        """Return whether anything was drawn since it had some state."""
+        return not self.is_same(self.get_state(), since)
 
 
-def access_all() -> tuple[GeneratorAccess, GeneratorAccess, GeneratorAccess]:
-    """Return the access to Python's, NumPy's and torch's generators, as they are now."""
-    return access_python(), access_numpy(), access_torch()
+Three = tuple[Generator, Generator, Generator]
 
 
-def access_cached() -> tuple[GeneratorAccess, GeneratorAccess, GeneratorAccess]:
+def process_generators() -> Three:
+    """Return Python's, NumPy's and torch's generators, as they are now."""
+    of_torch = torch_generator("torch", torch.default_generator)
+    return python_generator(), numpy_generator(), of_torch
+
+
+def cached_generators() -> Three:
     """Return the same, found in an earlier call unless NumPy has another bit generator."""
-    return _access_once(np.random.mtrand.get_bit_generator())
+    return _found_once(np.random.mtrand.get_bit_generator())
+
+
+def device_generators(devices: Iterable[torch.device]) -> list[Generator]:
+    """List the generators of some devices, except for that of the CPU."""
+    found = []
+    for device in dict.fromkeys(devices):
+        # torch.cuda and torch.xpu list theirs, one per device.
+        listed = getattr(getattr(torch, device.type, None), "default_generators", ())
+        index = device.index or 0
+        if index < len(listed):
+            found.append(torch_generator(f"{device.type}:{index}", listed[index]))
+    return found
 
 
 def fill_all(words: bytes) -> None:
     """Start all three from random bytes: `FILL` each for Python and NumPy, and 8 for torch."""
-    python, numpy, torch_cpu = _access_once(np.random.mtrand.get_bit_generator())
+    python, numpy, torch_cpu = _found_once(np.random.mtrand.get_bit_generator())
     python.fill(words[:FILL])
     numpy.fill(words[FILL : 2 * FILL])
     torch_cpu.fill(words[2 * FILL :])
 
 
 @lru_cache(maxsize=1)
-def _access_once(bits: object) -> tuple[GeneratorAccess, GeneratorAccess, GeneratorAccess]:
+def _found_once(bits: object) -> Three:
     """Look for the memory again only when NumPy has another bit generator."""
-    return access_all()
+    return process_generators()
 
 
-def access_torch() -> GeneratorAccess:
-    """Return the access to torch's generator of the CPU, whose own functions are fast."""
-    generator = torch.default_generator
+def torch_generator(name: str, generator: torch.Generator) -> Generator:
+    """Return one of torch's generators, of any device; their own functions are fast."""
 
     def fill(words: bytes) -> None:
         generator.manual_seed(int.from_bytes(words[:8], "little"))
 
-    return GeneratorAccess(generator.get_state, generator.set_state, fill)
+    own = generator.get_state, generator.set_state, fill, generator.manual_seed
+    return Generator(name, *own, is_same=torch.equal)
 
 
-def access_python() -> GeneratorAccess:
-    """Return the access to Python's generator."""
+def python_generator() -> Generator:
+    """Return the generator of Python's module ``random``."""
     generator = cast("Any", random.random).__self__
     # CPython's RandomObject is the header of every object, then an int with the position, then
     # the 624 words.
     after_head = object.__basicsize__
-    public = GeneratorAccess(random.getstate, random.setstate, _fill_python)
+    public = Generator("python", random.getstate, random.setstate, _fill_python, random.seed)
     if not _is_readable(generator, after_head + 4 * WORDS):
         return public
     words = (ctypes.c_uint32 * WORDS).from_address(id(generator) + after_head)
@@ -114,16 +143,17 @@ def access_python() -> GeneratorAccess:
     def fill(words: bytes) -> None:
         memory[:], generator.gauss_next = END_POSITION + words, None
 
-    return GeneratorAccess(get_state, set_state, fill)
+    return public._replace(get_state=get_state, set_state=set_state, fill=fill)
 
 
-def access_numpy() -> GeneratorAccess:
-    """Return the access to NumPy's generator, with the normal number that it may hold back."""
-    public = GeneratorAccess(np.random.get_state, np.random.set_state, _fill_numpy)
+def numpy_generator() -> Generator:
+    """Return that of the functions of ``numpy.random``, with the number that it may hold back."""
+    own = np.random.get_state, np.random.set_state, _fill_numpy, _seed_numpy
+    public = Generator("numpy", *own, is_same=_is_same_pickled)
     holder = cast("Any", np.random.random_sample).__self__
     bits = np.random.mtrand.get_bit_generator()
     if type(bits) is not np.random.MT19937:
-        return _access_bits(bits)
+        return public._replace(**_functions_of(bits))
     gauss = _offset_of_gauss()
     if gauss is None or not _is_readable(holder, gauss + GAUSS):
         return public
@@ -144,17 +174,17 @@ def access_numpy() -> GeneratorAccess:
     def fill(words: bytes) -> None:
         memory[:], held[:] = words + END_POSITION, bytes(GAUSS)
 
-    return GeneratorAccess(get_state, set_state, fill)
+    return Generator("numpy", get_state, set_state, fill, _seed_numpy)
 
 
-def _access_bits(bits: Any) -> GeneratorAccess:  # noqa: ANN401 - a bit generator of any kind
+def _functions_of(bits: Any) -> dict[str, Any]:  # noqa: ANN401 - a bit generator of any kind
     def set_state(state: object) -> None:
         bits.state = state
 
     def fill(words: bytes) -> None:
         bits.state = type(bits)(int.from_bytes(words[:16], "little")).state
 
-    return GeneratorAccess(lambda: bits.state, set_state, fill)
+    return {"get_state": lambda: bits.state, "set_state": set_state, "fill": fill}
 
 
 def _fill_python(words: bytes) -> None:
@@ -163,6 +193,15 @@ def _fill_python(words: bytes) -> None:
 
 def _fill_numpy(words: bytes) -> None:
     np.random.set_state(("MT19937", np.frombuffer(words, np.uint32), WORDS - 1, 0, 0.0))
+
+
+def _seed_numpy(seed: int) -> None:
+    np.random.seed(seed % 2**32)
+
+
+def _is_same_pickled(one: object, other: object) -> bool:
+    # The public functions return dicts and arrays.
+    return pickle.dumps(one) == pickle.dumps(other)
 
 
 @cache
@@ -185,128 +224,3 @@ def _offset_of_gauss() -> int | None:
 def _is_readable(value: object, nbytes: int) -> bool:
     """Return whether that much of an object can be read at the address that `id` returns."""
     return sys.implementation.name == "cpython" and type(value).__basicsize__ >= nbytes
-
-
-# --- one interface for all ---------------------------------------------------------------------
-
-
-class Generator(Protocol):
-    """One generator.
-
-    Attributes:
-        name: Its name in a checkpoint.
-    """
-
-    name: str
-
-    def now(self) -> Hashable:
-        """Return the state; two are equal if nothing was drawn in between."""
-
-    def restore(self, state: Hashable) -> None:
-        """Continue from what `now` returned."""
-
-    def seed(self, seed: int) -> None:
-        """Start again from a seed of 64 bits."""
-
-
-class PythonGenerator:
-    """The generator of Python's module ``random``.
-
-    >>> generator = PythonGenerator()
-    >>> state = generator.now()
-    >>> number = random.random()
-    >>> generator.now() == state
-    False
-    >>> generator.restore(state)
-    >>> random.random() == number
-    True
-    """
-
-    name = "python"
-
-    def __init__(self) -> None:
-        self._access = access_python()
-
-    def now(self) -> Hashable:
-        """Return the state."""
-        return cast("Hashable", self._access.get_state())
-
-    def restore(self, state: Hashable) -> None:
-        """Continue from a state."""
-        self._access.set_state(state)
-
-    def seed(self, seed: int) -> None:
-        """Start again from a seed."""
-        random.seed(seed)
-
-
-class NumpyGenerator:
-    """The generator of the functions of ``numpy.random``."""
-
-    name = "numpy"
-
-    def __init__(self) -> None:
-        self._find_access()
-
-    def now(self) -> Hashable:
-        """Return the state."""
-        # numpy.random.set_bit_generator may have replaced it.
-        if np.random.mtrand.get_bit_generator() is not self._bits:
-            self._find_access()
-        state = self._access.get_state()
-        return cast("Hashable", state) if self._is_hashable else pickle.dumps(state)
-
-    def restore(self, state: Hashable) -> None:
-        """Continue from a state."""
-        self._access.set_state(state if self._is_hashable else pickle.loads(cast("bytes", state)))
-
-    def seed(self, seed: int) -> None:
-        """Start again from a seed."""
-        np.random.seed(seed % 2**32)
-
-    def _find_access(self) -> None:
-        self._bits = np.random.mtrand.get_bit_generator()
-        self._access = access_numpy()
-        # Bytes from the memory can be compared. The public functions return dicts and arrays,
-        # which are pickled for that.
-        state = self._access.get_state()
-        self._is_hashable = isinstance(state, tuple) and isinstance(state[0], bytes)
-
-
-class TorchGenerator:
-    """One of torch's generators, of any device."""
-
-    def __init__(self, name: str, generator: torch.Generator) -> None:
-        self.name = name
-        self._generator = generator
-
-    def now(self) -> Hashable:
-        """Return the state."""
-        state = self._generator.get_state()
-        return ctypes.string_at(state.data_ptr(), state.numel())
-
-    def restore(self, state: Hashable) -> None:
-        """Continue from a state."""
-        # From a copy, because torch warns about a tensor over bytes that cannot be written to.
-        words = torch.frombuffer(bytearray(cast("bytes", state)), dtype=torch.uint8)
-        self._generator.set_state(words)
-
-    def seed(self, seed: int) -> None:
-        """Start again from a seed."""
-        self._generator.manual_seed(seed)
-
-
-def process_generators(devices: Iterable[torch.device] = ()) -> list[Generator]:
-    """List the generators that all code of the process shares, with those of some devices."""
-    found: list[Generator] = [
-        PythonGenerator(),
-        NumpyGenerator(),
-        TorchGenerator("torch", torch.default_generator),
-    ]
-    for device in dict.fromkeys(devices):
-        # torch.cuda and torch.xpu list theirs, one per device. That of the CPU is already there.
-        listed = getattr(getattr(torch, device.type, None), "default_generators", ())
-        index = device.index or 0
-        if index < len(listed):
-            found.append(TorchGenerator(f"{device.type}:{index}", listed[index]))
-    return found

@@ -19,7 +19,12 @@ from typing import cast
 
 import torch
 
-from hookloop.data.random.generators import Generator, TorchGenerator, process_generators
+from hookloop.data.random.generators import (
+    Generator,
+    cached_generators,
+    device_generators,
+    torch_generator,
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,8 @@ class ObserverRandomness:
         self.key: int | None = None
         """What all seeds are derived from; None until it is needed."""
         self._is_active = False
-        self._of_process: list[Generator] = process_generators()
-        self._generators = self._of_process
+        self._of_devices: list[Generator] = []
+        self._of_loaders: list[Generator] = []
         self._drawn: dict[str, set[str]] = {}
         self._moments: dict[str, tuple[Hashable, int]] = {}
 
@@ -73,13 +78,13 @@ class ObserverRandomness:
 
     def watch_devices(self, devices: Iterable[torch.device]) -> None:
         """Protect the generators of devices too."""
-        self._generators = self._of_process = process_generators(devices)
+        self._of_devices = device_generators(devices)
 
     def watch_loaders(self, generators: Iterable[torch.Generator]) -> None:
         """Protect the generators of loaders too: an observer that reads data draws from them."""
         own = {id(one): one for one in generators if one is not torch.default_generator}
-        of_loaders = [TorchGenerator(f"loader {n}", one) for n, one in enumerate(own.values())]
-        self._generators = [*self._of_process, *of_loaders]
+        numbered = enumerate(own.values())
+        self._of_loaders = [torch_generator(f"loader {n}", one) for n, one in numbered]
 
     def call_observers(self, observers: ObserverCalls, when: Hashable, *args: object) -> None:
         """Call observers, and set the generators back to where they were.
@@ -95,19 +100,21 @@ class ObserverRandomness:
             observers.together(*args)
             return
         drawn = self._drawn.get(observers.key) if observers.is_busy else None
-        before = self._states()
+        generators = [*cached_generators(), *self._of_devices, *self._of_loaders]
+        before = [one.get_state() for one in generators]
         self._is_active = True
         try:
             if drawn is not None and not drawn:
                 observers.together(*args)
             else:
-                self._call_each(observers, drawn, when, args)
+                self._call_each(generators, observers, drawn, when, args)
         finally:
             self._is_active = False
-            self._restore(before, drawn)
+            _restore(generators, before, drawn)
 
     def _call_each(
         self,
+        generators: Sequence[Generator],
         observers: ObserverCalls,
         drawn: set[str] | None,
         when: Hashable,
@@ -122,29 +129,15 @@ class ObserverRandomness:
             self.key = _hash(str(torch.default_generator.get_state().tolist()))
         for name, call in observers.each:
             seed = _hash(f"{self.key}/{observers.name}/{when}/{count}/{name}")
-            for generator in self._generators:
+            for generator in generators:
                 if drawn is None or generator.name in drawn:
                     generator.seed(seed)
-            seeded = self._states() if observers.is_busy else ()
+            seeded = [one.get_state() for one in generators] if observers.is_busy else []
             call(*args)
             if observers.is_busy:
                 names = self._drawn.setdefault(observers.key, set())
-                pairs = zip(self._generators, seeded, strict=True)
-                names.update(one.name for one, state in pairs if one.now() != state)
-
-    def _states(self) -> list[Hashable]:
-        return [generator.now() for generator in self._generators]
-
-    def _restore(self, before: list[Hashable], drawn: set[str] | None) -> None:
-        after = self._states()
-        if after == before:
-            return
-        for generator, then, now in zip(self._generators, before, after, strict=True):
-            if then != now:
-                generator.restore(then)
-                # An observer that was never seen to draw has drawn: it is seeded from now on.
-                if drawn is not None:
-                    drawn.add(generator.name)
+                pairs = zip(generators, seeded, strict=True)
+                names.update(one.name for one, state in pairs if one.has_moved(state))
 
     def state_dict(self) -> dict[str, object]:
         """Return the key, and which observers draw from which generators."""
@@ -156,6 +149,17 @@ class ObserverRandomness:
         self.key = cast("int | None", state["key"])
         drawn = cast("Mapping[str, Collection[str]]", state["drawn"])
         self._drawn = {key: set(names) for key, names in drawn.items()}
+
+
+def _restore(
+    generators: Sequence[Generator], before: Sequence[object], drawn: set[str] | None
+) -> None:
+    for generator, state in zip(generators, before, strict=True):
+        if generator.has_moved(state):
+            generator.set_state(state)
+            # An observer that was never seen to draw has drawn: it is seeded from now on.
+            if drawn is not None:
+                drawn.add(generator.name)
 
 
 def _hash(text: str) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from hookloop.data.random.generators import FILL, access_cached, fill_all
+from hookloop.data.random.generators import FILL, cached_generators, fill_all
 
 
 class SampleGroup(NamedTuple):
@@ -134,13 +134,33 @@ class SeededInProcess(SeededSamples):
 @contextmanager
 def _unchanged() -> Iterator[None]:
     """Set the generators of the process back to where they are now."""
-    accesses = access_cached()
-    before = [access.get_state() for access in accesses]
+    generators = cached_generators()
+    before = [one.get_state() for one in generators]
     try:
         yield
     finally:
-        for access, state in zip(accesses, before, strict=True):
-            access.set_state(state)
+        for generator, state in zip(generators, before, strict=True):
+            generator.set_state(state)
+
+
+@contextmanager
+def unchanged_generators(device: torch.device) -> Iterator[None]:
+    """Set the generators of the process, and that of a device, back to where they are now."""
+    module = None if device.type == "cpu" else getattr(torch, device.type)
+    before = None if module is None else module.get_rng_state()
+    with _unchanged():
+        try:
+            yield
+        finally:
+            if module is not None:
+                module.set_rng_state(before)
+
+
+def fill_generators(words: bytes, device: torch.device) -> None:
+    """Let the generators of the process, and that of a device, begin again from random bytes."""
+    fill_all(words)
+    if device.type != "cpu":
+        getattr(torch, device.type).manual_seed(int.from_bytes(words[:7], "little"))
 
 
 def seed_process(seed: int) -> None:

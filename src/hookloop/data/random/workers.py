@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from hookloop.data.position.indices import PassStart
-from hookloop.data.random.generators import FILL, GAUSS, WORDS, access_cached
+from hookloop.data.random.generators import FILL, GAUSS, WORDS, cached_generators
 from hookloop.data.reading.none_samples import NamingCollate
 from hookloop.data.reading.workers import ShieldedInit
 from hookloop.errors import DataError
@@ -251,7 +251,7 @@ class RotatedPass(_MultiProcessingDataLoaderIter):
 
 def read_generators() -> bytes:
     """Return the state of Python's, NumPy's and torch's generators of this process."""
-    python, numpy, torch_cpu = access_cached()
+    python, numpy, torch_cpu = cached_generators()
     state = torch_cpu.get_state()
     parts = _python_bytes(python.get_state()), _numpy_bytes(numpy.get_state())
     return b"".join((*parts, state.numpy().tobytes()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -21,6 +21,7 @@ from hookloop.data.batch import are_samples, count_samples, listed_samples, size
 from hookloop.data.description import describe
 from hookloop.data.ranks.place import Share
 from hookloop.errors import DataError
+from hookloop.parallel.world import World
 
 T = TypeVar("T")
 
@@ -37,7 +38,10 @@ class Cut:
         name: The name of the data in messages.
 
     Attributes:
-        shares: One share for each batch that was cut, in the order of reading.
+        shares: One share for each part that was read, in the order of reading.
+        parts: What this rank reads of each batch, one after the other: its own cut, or those of its
+            logical ranks.
+        logical: How many logical ranks all processes have together; 0 for none.
 
     >>> [Cut(rank, 3).indices([7, 5, 9, 1]) for rank in range(3)]
     [[7, 5], [9], [1]]
@@ -48,7 +52,25 @@ class Cut:
         self.size = size
         self.name = name
         self.shares: deque[Share] = deque()
+        self.parts: Sequence[Cut] = (self,)
+        self.logical = 0
         self._kinds: dict[str, bool] = {}
+
+    @classmethod
+    def of(cls, world: World, name: str) -> Cut:
+        """Return the cut of this process: one part, or one for each of its logical ranks.
+
+        >>> from hookloop.parallel.world import World
+        >>> [part.indices([7, 5, 9, 1]) for part in Cut.of(World(1, 2, logical=4), "data").parts]
+        [[9], [1]]
+        """
+        cut = cls(world.rank, world.size, name)
+        cut.logical = world.logical
+        if world.logical:
+            cut.parts = [cls(leaf, world.logical, name) for leaf in world.leaves]
+            for part in cut.parts:
+                part.shares = cut.shares
+        return cut
 
     def place(self, count: int) -> tuple[int, int]:
         """Return the first and the end of this rank's cut of so many samples; may be empty."""
@@ -72,6 +94,11 @@ class Cut:
         kept = self._take(count)
         # One sample is the whole batch, for every rank.
         return batch if count < 2 else self._cut(batch, count, kept, "")
+
+    def all(self, batches: Iterable[object]) -> Iterator[object]:
+        """Cut whole batches one after the other, each into the parts of this rank."""
+        parts = self.parts
+        return (part.batch(batch) for batch in batches for part in parts)
 
     def count(self, batch: object) -> object:
         """Queue the share of a batch that is this rank's own as a whole, and return the batch."""

@@ -36,6 +36,7 @@ from hookloop.data.reading.reader import Reader
 from hookloop.data.reading.samplers import Stateful
 from hookloop.errors import DataError
 from hookloop.objects.attributes import restore_state, to_state
+from hookloop.parallel.world import World
 
 _log = logging.getLogger("hookloop")
 
@@ -80,16 +81,24 @@ class CurrentData:
         self.awaited: Mapping[str, object] | None = None
         self.is_replaced = False
 
-    def share_among(self, rank: int, size: int, *, is_training: bool = True) -> None:
-        """Read one rank's part from now on."""
+    def share_among(
+        self, rank: int, size: int, *, logical: int = 0, is_training: bool = True
+    ) -> None:
+        """Read one rank's part from now on, or those of its logical ranks."""
         shard = take_shard(self.data, rank, size, self.name)
+        if shard is not None and logical:
+            raise DataError(
+                f"{self.name} has a method shard(), by which each process has data of its own: "
+                "that depends on how many there are, so it cannot be cut into logical ranks.",
+                argument=self.name.partition("[")[0],
+            )
         if size > 1:
             check_shareable(self.data, self.name, size, is_training=is_training and shard is None)
         if shard is not None and shard is not self.data:
             self.data = shard
             self.reader = make_reader(shard, seed_samples=self._seed_samples)
         self.is_shard = shard is not None
-        self.cut = Cut(rank, size, self.name)
+        self.cut = Cut.of(World(rank, size, logical=logical), self.name)
         self.reader.share(self.cut, is_shard=self.is_shard)
 
     def measures(self, limit: int | None) -> Measures:
@@ -155,7 +164,7 @@ class CurrentData:
         """Read other data, shared in the same way."""
         other = CurrentData(data, self.name, seed_samples=self._seed_samples)
         if self.cut is not None:
-            other.share_among(self.cut.rank, self.cut.size)
+            other.share_among(self.cut.rank, self.cut.size, logical=self.cut.logical)
             self.cut, self.is_shard = other.cut, other.is_shard
         self.data, self.reader, self.monitor = other.data, other.reader, other.monitor
         self.is_replaced = True

@@ -142,7 +142,7 @@ class LoaderReader(Reader):
         self._changes.note_start(self._copy)
         self._indices.prime()
         if self._cut is not None and not self._is_batched:
-            return map(self._cut.batch, batches)
+            return self._cut.all(batches)
         return batches
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, cast
+
+from torch.utils.data import Subset
 
 _GROUP = "possibly_batched_index"
 """What torch calls the indices of a batch while it makes that."""
@@ -49,24 +51,44 @@ def note_none(error: BaseException, frames: Iterator[FrameType]) -> None:
         if _GROUP not in frame.f_locals:
             continue
         samples, group = frame.f_locals.get("data"), frame.f_locals[_GROUP]
-        if isinstance(samples, list) and any(one is None for one in samples):
+        # A collate_fn of the user's may know what to do with a part that is None.
+        is_part = "NoneType" in str(error)
+        if isinstance(samples, list) and any(
+            one is None or (is_part and _has_none(one)) for one in samples
+        ):
             error.add_note(_describe(samples, _indices(group), frame.f_locals.get("self")))
         return
+
+
+def _has_none(sample: object) -> bool:
+    """Return whether a sample is None, or a part of it, as torch's own collate looks into it."""
+    if isinstance(sample, Mapping):
+        return any(map(_has_none, sample.values()))
+    if isinstance(sample, tuple | list):
+        return any(map(_has_none, sample))
+    return sample is None
 
 
 def _describe(samples: Sequence[object], indices: Sequence[object], fetcher: object) -> str:
     dataset = getattr(fetcher, "dataset", None)
     dataset = getattr(dataset, "inner", dataset)  # That of the user.
+    places = [place for place, one in enumerate(samples) if _has_none(one)]
     if len(indices) == len(samples) and None not in indices:
-        missing = [str(i) for i, one in zip(indices, samples, strict=True) if one is None]
-        where, how = "index", "__getitem__"
+        chosen = [indices[place] for place in places]
+        while isinstance(dataset, Subset):
+            chosen = [dataset.indices[cast("int", i)] for i in chosen]
+            dataset = dataset.dataset
+        missing, where, how = [str(i) for i in chosen], "index", "__getitem__"
     else:  # Of an iterable data set, which has no indices.
-        missing = [str(place) for place, one in enumerate(samples, 1) if one is None]
-        where, how = "place in the batch", "__iter__"
+        missing, where, how = [str(one + 1) for one in places], "place in the batch", "__iter__"
     named = ", ".join(missing[:MOST]) + (f" and {len(missing) - MOST} more" * (len(missing) > MOST))
+    is_whole = any(one is None for one in samples)
+    what = "None as a sample" if is_whole else "a sample with None in it"
+    left_out = "None" if is_whole else "such samples"
     return (
-        f"{type(dataset).__name__} gave None as a sample, {where} {named}: let every path through "
-        f"its {how} return a sample, or leave None out in collate_fn."
+        f"{type(dataset).__name__} gave {what}, {where} {named}: let every path through its {how} "
+        f"return a {'sample' if is_whole else 'whole sample'}, or leave {left_out} out in "
+        "collate_fn."
     )
 
 

@@ -1,22 +1,17 @@
-"""The state of index samplers, and a random stream for those that draw during a pass.
+"""The state of index samplers.
 
 A pass continues by drawing its order again, as at its start. For torch's own samplers the
 generators are enough for that. A user's own sampler may have attributes, such as a count of epochs
-or the losses of its samples, and may draw random numbers during the pass, in between those that the
-model draws.
+or the losses of its samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.random.generators import access_all
-from hookloop.data.random.per_sample import seed_process
-from hookloop.data.random.states import GeneratorStates
 from hookloop.objects.attributes import (
     GENERATOR_TYPES,
     NO_STATE,
@@ -106,61 +101,3 @@ def _attributes(holder: object) -> dict[str, object]:
 
 def _changed(built: Mapping[str, object], now: Mapping[str, object]) -> dict[str, object]:
     return {n: state for n, state in now.items() if n not in built or not is_equal(built[n], state)}
-
-
-class RandomStream:
-    """A context with its own random stream: the global generators continue where it last ended.
-
-    >>> import random
-    >>> stream = RandomStream(3)
-    >>> with stream:
-    ...     first = random.random()
-    >>> with stream:
-    ...     second = random.random()
-    >>> random.seed(3)
-    >>> (first, second) == (random.random(), random.random())
-    True
-    """
-
-    def __init__(self, seed: int) -> None:
-        # Without those of GPUs: no sampler draws from them, and reading them waits for the GPU.
-        self._accesses = access_all()
-        self._outside: tuple[Any, Any, Any] = ((), (), ())
-        before = [access.get_state() for access in self._accesses]
-        seed_process(seed)
-        python, numpy, torch_cpu = self._accesses
-        self._inside = python.get_state(), numpy.get_state(), torch_cpu.get_state()
-        for access, state in zip(self._accesses, before, strict=True):
-            access.set_state(state)
-
-    def state_dict(self) -> dict[str, object]:
-        """Return the state of the stream."""
-        with self:
-            return GeneratorStates.now(gpus=False).state
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Continue the stream from what `state_dict` returned."""
-        with self:
-            GeneratorStates(state).restore()
-
-    # Entered for every batch, so the three generators are written out instead of looped over.
-    def __enter__(self) -> None:
-        python, numpy, torch_cpu = self._accesses
-        inside = self._inside
-        self._outside = python.get_state(), numpy.get_state(), torch_cpu.get_state()
-        python.set_state(inside[0])
-        numpy.set_state(inside[1])
-        torch_cpu.set_state(inside[2])
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        python, numpy, torch_cpu = self._accesses
-        outside = self._outside
-        self._inside = python.get_state(), numpy.get_state(), torch_cpu.get_state()
-        python.set_state(outside[0])
-        numpy.set_state(outside[1])
-        torch_cpu.set_state(outside[2])

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 
 from hookloop.data.position.indices import PassStart
+from hookloop.data.random.apart import RandomStream
 from hookloop.data.ranks.cut import Cut
-from hookloop.data.reading.samplers import RandomStream
 
 _END = object()
 
@@ -68,7 +68,7 @@ class SharedPasses:
             next(islice(batches, start.skip, start.skip), None)
         if not start.skip:  # Draw the order now, as long as the generators are those of the order.
             batches = chain(list(islice(batches, 1)), batches)
-        return map(self._cut.count if self._is_shard else self._cut.batch, batches)
+        return map(self._cut.count, batches) if self._is_shard else self._cut.all(batches)
 
     def state_dict(self) -> dict[str, object] | None:
         """Return the state of the random stream, if there is one."""

@@ -25,8 +25,8 @@ from hookloop.checkpoint.state.schema import check_optimizer, restoring
 from hookloop.checkpoint.state.shape import has_same_form
 from hookloop.data.random.states import GeneratorStates
 from hookloop.errors import CheckpointError
-from hookloop.hooks.average_weights import AverageWeights
-from hookloop.hooks.momentum_teacher import MomentumTeacher
+from hookloop.hooks.weights.average_weights import AverageWeights
+from hookloop.hooks.weights.momentum_teacher import MomentumTeacher
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
 from hookloop.trainer.meant_changes import Built, apply_changes, record_changes
@@ -502,7 +502,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
     elif run.train_data is not None:
         data = part_of(checkpoint, "data", label)
         run.train_data.load_state_dict(data)
-        if "order" not in data and not run.world.is_alone:
+        if "order" not in data and run.world.cuts_batches:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
             run.train_data.order.now = GeneratorStates(rng[0])

@@ -12,6 +12,7 @@ from hookloop.checkpoint.state.schema import restoring
 from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.errors import CheckpointError
 from hookloop.objects.attributes import is_equal
+from hookloop.objects.values import mark_of
 
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream
@@ -27,13 +28,16 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     kept: dict[str, object] = {"undeclared": undeclared} if undeclared else {}
     if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
         return {"rng": [own], **kept}
+    if run.world.logical:  # Nothing differs, or the bits would depend on the number of processes.
+        return {"rng": [_equal_numbers(run, own)], **kept}
     workers = {name: states for name, one in _read(run) if (states := one.worker_states())}
     values = undeclared.get("values") or {}
-    mine = (own, own_buffers(run.model), workers, own_data(run), values)
-    rng, buffers, worker_states, data, of_ranks = zip(*run.ranks.gather(mine), strict=True)
+    # What is mostly equal, such as the weights of a teacher, is sent only where it is not.
+    mine = (own, own_buffers(run.model), workers, own_data(run), repr(mark_of(values)))
+    rng, buffers, worker_states, data, marks = zip(*run.ranks.gather(mine), strict=True)
     parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}, **kept}
-    if not all(is_equal(one, of_ranks[0]) for one in of_ranks):
-        parts["undeclared_of_ranks"] = list(of_ranks)
+    if len(set(marks)) > 1:
+        parts["undeclared_of_ranks"] = list(run.ranks.gather(values))
     if own_buffers(run.model):
         parts["buffers"] = list(buffers)
     if any(worker_states):
@@ -41,6 +45,17 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     if any(data):
         parts["data_of_ranks"] = list(data)
     return parts
+
+
+def _equal_numbers(run: Run, own: dict[str, object]) -> dict[str, object]:
+    """Return the random numbers of the first process; warn if those of another one differ."""
+    of_ranks = run.ranks.gather(own)
+    if not all(is_equal(one, own) for one in of_ranks):
+        _log.warning(
+            "The random numbers of the processes differ: a hook draws on some of them alone. What "
+            "follows depends on the number of processes."
+        )
+    return of_ranks[0]
 
 
 def undeclared_of_rank(run: Run, checkpoint: Mapping[str, object]) -> Mapping[str, object]:
@@ -125,7 +140,9 @@ def randomness_of_rank(run: Run, checkpoint: Mapping[str, object], label: str) -
     rank, size = run.world.rank, run.world.size
     with restoring("random numbers", label):
         saved = cast("list[dict[str, object]]", checkpoint["rng"])
-        is_same = len(saved) == size
+        is_same = len(saved) == (1 if run.world.logical else size)
+        if run.world.logical:
+            rank = 0
         found = GeneratorStates(saved[rank if is_same else 0])
         try:
             found.restore()

@@ -118,4 +118,5 @@ def _holder_of(hook: Hook) -> object:
 
 
 def _is_ours(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "hookloop"
+    # The dialects are packages of their own, such as hookloop_dialects, and declare what they keep.
+    return kind.__module__.partition(".")[0].partition("_")[0] == "hookloop"

@@ -214,3 +214,12 @@ TestSaving = Saving.TestCase
 TestSaving.settings = settings(
     derandomize=True, deadline=None, max_examples=30, stateful_step_count=25, database=None
 )
+
+
+def test_a_url_with_a_slash_at_its_end_is_the_same_store(tmp_path):
+    training, url = Training(tmp_path), f"{open_unreliable()}/run"
+    training.train()
+    checkpoints = Checkpoints(training)
+    checkpoints.take([Save("one.pth", url), Save("two.pth", f"{url}/")])
+    checkpoints.close()
+    assert set(CheckpointStore(url).index.entries) == {"one.pth", "two.pth"}

@@ -155,5 +155,5 @@ def test_a_model_without_norms_has_no_group_for_them(write: Write) -> None:
 
 def test_a_pattern_for_params_that_matches_nothing_is_rejected_with_its_line(write: Write) -> None:
     config = write(f"{MODEL}optimizer:\n  type: SGD\n  lr: 1\n  params: ['haed.*']\n")
-    with pytest.raises(ConfigError, match=r"a.yaml:5: optimizer.params: 'haed.\*' matches no"):
+    with pytest.raises(ConfigError, match=r"a.yaml:5.*optimizer.params.*'haed.\*'"):
         arguments(config)

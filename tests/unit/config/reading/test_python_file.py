@@ -75,7 +75,7 @@ def test_tuples_and_paths_become_what_yaml_would_give(tmp_path: Path) -> None:
 
 
 def test_a_syntax_error_has_its_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"b\.py:2: not valid Python: "):
+    with pytest.raises(ConfigError, match=r"b\.py:2.*Python"):
         read(tmp_path, "a = 1\nb = = 2\n", "b.py")
 
 

@@ -27,7 +27,8 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Hook, Point, Priority
-from hookloop.dialects import Adapter, Call, HookError, Method, Mount, base_of
+from hookloop.dialects import Adapter, Call, Method, Mount, base_of
+from hookloop.errors import HookError
 from hookloop_callbacks.dialects import LIGHTNING
 from hookloop_callbacks.on_lightning.checkpoint_view import checkpoint_view
 from hookloop_callbacks.on_lightning.own_callbacks import check_own_callback, is_last

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hookloop.dialects import HookError
+from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from hookloop import Run

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hookloop.dialects import ConfigView, HookError
+from hookloop.dialects import ConfigView
+from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from hookloop_callbacks.on_lightning.trainer import TrainerFacade

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hookloop.dialects import HookError
+from hookloop.errors import HookError
 
 _PACKAGES = ("lightning.pytorch.callbacks.", "pytorch_lightning.callbacks.")
 

@@ -24,7 +24,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Hook, Point
-from hookloop.dialects import Adapter, Call, HookError, Method, Mount, base_of
+from hookloop.dialects import Adapter, Call, Method, Mount, base_of
+from hookloop.errors import HookError
 from hookloop_callbacks.dialects import TRANSFORMERS
 from hookloop_callbacks.on_transformers.facade import TransformersFacade
 from hookloop_callbacks.on_transformers.own_callbacks import check_own_callback

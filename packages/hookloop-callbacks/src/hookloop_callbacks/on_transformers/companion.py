@@ -11,7 +11,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Hook, Priority
-from hookloop.dialects import Companion, HookError
+from hookloop.dialects import Companion
+from hookloop.errors import HookError
 from hookloop_callbacks.on_transformers.names import IntervalStrategy, evaluated
 from hookloop_callbacks.on_transformers.points import EPOCH_END, LOG, STEP_END, SUBSTEP_END
 from hookloop_callbacks.on_transformers.state import KEPT

@@ -5,7 +5,7 @@ All others run as they are. These are rejected, with what does their work here.
 
 from __future__ import annotations
 
-from hookloop.dialects import HookError
+from hookloop.errors import HookError
 
 _PACKAGE = "transformers."
 

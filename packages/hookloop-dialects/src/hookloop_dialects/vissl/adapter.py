@@ -14,7 +14,7 @@ on_exception         on_exception
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
@@ -24,6 +24,8 @@ from hookloop_dialects.vissl.classy_vision.generic.modes import eval_model
 from hookloop_dialects.vissl.task import Task
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hookloop import Run
 
 # ClassyVision moves its CheckpointHook to the end of the list, behind all its other hooks.
@@ -67,6 +69,11 @@ class ClassyAdapter(Adapter):
         else:
             self.facade.companion.plain_losses.add(self.name)
         self.has_begun = False
+
+    def stores(self, run_dir: Path) -> Sequence[str]:
+        # ClassyVision's CheckpointHook writes there. A resume looks only where hooks declare it.
+        folder = vars(self.foreign).get("checkpoint_folder")
+        return (folder,) if isinstance(folder, str) else ()
 
     # The base class looks for state_dict; these hooks have methods of other names.
     def state_dict(self) -> dict[str, object]:

@@ -13,7 +13,8 @@ import torch.distributed
 
 from hookloop.errors import HookloopError, nearest
 from hookloop.dialects.engine_parts import Ranks
-from hookloop.dialects import World, choose_device
+from hookloop.dialects import World
+from hookloop.dialects.engine_parts import choose_device
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup

@@ -45,10 +45,6 @@ from hookloop_mmengine.fileio.io import (
     remove,
     rmtree,
 )
-from hookloop_mmengine.fileio.parse import (
-    dict_from_file,
-    list_from_file,
-)
 from hookloop_mmengine.missing import reject
 
 __all__ = [
@@ -67,7 +63,6 @@ __all__ = [
     "copytree",
     "copytree_from_local",
     "copytree_to_local",
-    "dict_from_file",
     "dump",
     "exists",
     "generate_presigned_url",
@@ -79,7 +74,6 @@ __all__ = [
     "isfile",
     "join_path",
     "list_dir_or_file",
-    "list_from_file",
     "load",
     "put",
     "put_text",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.dialects import Catalogued, Rule, infer_rule
+from hookloop.dialects import Catalogued
+from hookloop.dialects.engine_parts import Rule, infer_rule
 from hookloop.errors import nearest
 from hookloop_mmengine.hooks.early_stopping_hook import GREATER, LESS
 from hookloop_mmengine.hooks.hook import Hook

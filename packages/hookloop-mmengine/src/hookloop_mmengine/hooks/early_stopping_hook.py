@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop import Hook as NativeHook
 from hookloop import Priority
-from hookloop.dialects import Catalogued, infer_rule, without_phase
+from hookloop.dialects import Catalogued
+from hookloop.dialects.engine_parts import infer_rule, without_phase
 from hookloop_mmengine.hooks.hook import Hook
 
 if TYPE_CHECKING:

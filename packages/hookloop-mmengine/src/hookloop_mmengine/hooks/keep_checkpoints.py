@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop import Hook, Priority, Save
-from hookloop.dialects import without_phase
-from hookloop.dialects.engine_parts import best_name, checkpoint_name
+from hookloop.dialects.engine_parts import best_name, checkpoint_name, without_phase
 from hookloop_mmengine.facade import RunnerFacade
 
 if TYPE_CHECKING:

@@ -24,10 +24,7 @@ from hookloop_mmengine.model.base_module import (
 )
 from hookloop_mmengine.model.test_time_aug import BaseTTAModel
 from hookloop_mmengine.model.utils import (
-    convert_sync_batchnorm,
-    detect_anomalous_params,
     merge_dict,
-    revert_sync_batchnorm,
     stack_batch,
 )
 from hookloop_mmengine.model.weight_init import (
@@ -79,14 +76,11 @@ __all__ = [
     "bias_init_with_prob",
     "caffe2_xavier_init",
     "constant_init",
-    "convert_sync_batchnorm",
-    "detect_anomalous_params",
     "initialize",
     "is_model_wrapper",
     "kaiming_init",
     "merge_dict",
     "normal_init",
-    "revert_sync_batchnorm",
     "stack_batch",
     "trunc_normal_init",
     "uniform_init",

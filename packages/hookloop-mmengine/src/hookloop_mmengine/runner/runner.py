@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop.dialects import adapt_all
+from hookloop.dialects.engine_parts import adapt_all
 from hookloop_mmengine.config import Config
 from hookloop_mmengine.dist.processes import connect, get_rank, get_world_size
 from hookloop_mmengine.model.wrappers import unwrapped

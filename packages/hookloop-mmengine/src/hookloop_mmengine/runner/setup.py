@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import Hook, Trainer
 from hookloop import hooks as native
-from hookloop.dialects import adapt_all, length_of
+from hookloop.dialects.engine_parts import adapt_all, length_of
 from hookloop_mmengine.config import Config
 from hookloop_mmengine.dist import broadcast_object_list, master_only
 from hookloop_mmengine.evaluator import Evaluator

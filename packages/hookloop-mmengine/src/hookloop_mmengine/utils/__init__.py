@@ -35,12 +35,6 @@ from hookloop_mmengine.utils.misc import (
     to_ntuple,
     tuple_cast,
 )
-from hookloop_mmengine.utils.package_utils import (
-    call_command,
-    get_installed_path,
-    install_package,
-    is_installed,
-)
 from hookloop_mmengine.utils.path import (
     check_file_exist,
     fopen,
@@ -56,11 +50,6 @@ from hookloop_mmengine.utils.progressbar import (
     track_parallel_progress,
     track_progress,
 )
-from hookloop_mmengine.utils.timer import (
-    Timer,
-    TimerError,
-    check_time,
-)
 from hookloop_mmengine.utils.version_utils import (
     digit_version,
     get_git_hash,
@@ -70,27 +59,20 @@ __all__ = [
     "ManagerMeta",
     "ManagerMixin",
     "ProgressBar",
-    "Timer",
-    "TimerError",
     "apply_to",
-    "call_command",
     "check_file_exist",
     "check_prerequisites",
-    "check_time",
     "concat_list",
     "deprecated_api_warning",
     "deprecated_function",
     "digit_version",
     "fopen",
     "get_git_hash",
-    "get_installed_path",
     "get_object_from_string",
     "has_method",
     "import_modules_from_strings",
-    "install_package",
     "is_abs",
     "is_filepath",
-    "is_installed",
     "is_list_of",
     "is_method_overridden",
     "is_seq_of",

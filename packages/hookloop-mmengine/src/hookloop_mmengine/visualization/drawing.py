@@ -9,8 +9,8 @@ from typing import Any, Self, cast
 import numpy as np
 from torch import Tensor
 
+from hookloop_mmengine.missing import message_for
 from hookloop_mmengine.visualization.canvas import Canvas
-from hookloop_mmengine.visualization.featmap import blend, draw_featmap
 from hookloop_mmengine.visualization.values import (
     Array,
     Colors,
@@ -31,6 +31,11 @@ class Drawing(Canvas):
 
     Each method returns the object itself, so that calls can be chained.
     """
+
+    @staticmethod
+    def draw_featmap(*args: object, **kwargs: object) -> Any:  # noqa: ANN401
+        """Name the graft."""
+        raise NotImplementedError(message_for("draw_featmap"))
 
     def draw_points(
         self,
@@ -206,8 +211,6 @@ class Drawing(Canvas):
         self._put(image, "nearest")
         return self
 
-    draw_featmap = staticmethod(draw_featmap)
-
     # --- parts
 
     def _style(
@@ -250,3 +253,9 @@ def _rows(name: str, values: Values, length: int) -> Array:
     if array.shape[-1] != length:
         raise AssertionError(f"The shape of `{name}` should be (N, {length}), not {array.shape}")
     return array
+
+
+def blend(first: Array, second: Array, weight: float) -> Array:
+    """Return the mean of two images, with a weight of the second one."""
+    mixed = first.astype(np.float64) * (1 - weight) + second.astype(np.float64) * weight
+    return cast("Array", np.clip(np.rint(mixed), 0, 255).astype(np.uint8))

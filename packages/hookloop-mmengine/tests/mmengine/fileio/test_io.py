@@ -30,23 +30,6 @@ def test_other_formats_are_rejected_before_anything_is_read(tmp_path, name):
     assert not (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "wanted"),
-    [
-        ({}, ["a", "b c", "", "d\x0ce"]),
-        ({"prefix": "/"}, ["/a", "/b c", "/", "/d\x0ce"]),
-        ({"offset": 2}, ["", "d\x0ce"]),
-        ({"max_num": 1}, ["a"]),
-        ({"offset": 1, "max_num": 2}, ["b c", ""]),
-        ({"max_num": 99}, ["a", "b c", "", "d\x0ce"]),
-    ],
-)
-def test_lines_of_a_file(tmp_path, options, wanted):
-    path = tmp_path / "list.txt"
-    path.write_bytes(b"a\nb c\r\n\nd\x0ce")
-    assert fileio.list_from_file(path, **options) == wanted
-
-
 def test_bytes_and_text_make_their_directories(tmp_path):
     path = tmp_path / "new" / "deep" / "file.txt"
     fileio.put_text("gr\u00fcn", path)

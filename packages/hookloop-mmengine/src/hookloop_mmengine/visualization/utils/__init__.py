@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hookloop_mmengine.visualization.canvas import img_from_canvas, wait_continue
-from hookloop_mmengine.visualization.featmap import convert_overlay_heatmap
 from hookloop_mmengine.visualization.values import (
     check_length,
     check_type,
@@ -20,7 +19,6 @@ __all__ = [
     "check_type_and_length",
     "color_str2rgb",
     "color_val_matplotlib",
-    "convert_overlay_heatmap",
     "img_from_canvas",
     "tensor2ndarray",
     "value2list",

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from hookloop.dialects import HookError
+from hookloop.errors import HookError
 
 
 class _PassesFor(type):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hookloop.dialects import HookError
+from hookloop.errors import HookError
 from hookloop_callbacks.stand_ins.lightning.pytorch.callbacks.callback import Callback
 
 

@@ -1,0 +1,1 @@
+"""Commands that show runs and what there is, and note something about a run."""

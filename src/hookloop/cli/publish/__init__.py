@@ -1,0 +1,1 @@
+"""Commands that use or hand on a trained model."""

@@ -1,0 +1,27 @@
+"""``hookloop validate``: evaluate a checkpoint on the validation data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hookloop.cli.publish.evaluate import evaluate
+from hookloop.cli.shared.arguments import checkpoint_option, config_and_overrides
+from hookloop.cli.shared.report import reporting
+
+
+@click.command("validate", short_help="Evaluate a checkpoint on the validation data.")
+@config_and_overrides
+@checkpoint_option("by default the newest of the run")
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    help="Directory in which to keep the evaluation of a config as a run of its own.",
+)
+@reporting
+def command(
+    config: Path, overrides: tuple[str, ...], checkpoint: Path | str | None, run_dir: Path | None
+) -> int:
+    """Evaluate on the validation data of CONFIG, a config file or the directory of a run."""
+    return evaluate("val", config, overrides, checkpoint, run_dir)

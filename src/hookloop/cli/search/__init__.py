@@ -1,0 +1,1 @@
+"""Commands that search: a rate, a batch size, settings."""

@@ -1,0 +1,111 @@
+"""``hookloop find-lr``: suggest a learning rate from a short training with a rising one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.shared.arguments import config_and_overrides
+from hookloop.cli.shared.output import set_result
+from hookloop.cli.shared.report import print_text, reporting
+from hookloop.cli.shared.text_plot import draw_curve
+from hookloop.cli.train.check import build_without_run
+from hookloop.cli.train.launch import Launch, ranks_option
+from hookloop.cli.train.train import reject_problems
+from hookloop.every import count_of
+from hookloop.short_runs.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from hookloop.short_runs.find_lr import RateSearch
+    from hookloop.trainer.trainer import Trainer
+
+
+@click.command("find-lr", short_help="Suggest a learning rate.")
+@config_and_overrides
+@click.option(
+    "--from", "first", type=float, default=1e-7, show_default=True, help="The first rate."
+)
+@click.option("--to", "last", type=float, default=10.0, show_default=True, help="The last rate.")
+@click.option(
+    "--iters",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How many iterations to train, at most.",
+)
+@click.option("--png", type=click.Path(path_type=Path), help="Draw the curve into this file.")
+@ranks_option
+@reporting
+def command(
+    config: Path,
+    overrides: tuple[str, ...],
+    first: float,
+    last: float,
+    iters: int,
+    png: Path | None,
+    ranks: int | None,
+) -> int:
+    """Train CONFIG with a learning rate that rises in each iteration, and suggest one.
+
+    No hook acts, and nothing is written except the picture. With several parameter groups or
+    optimizers, all rates rise together and keep their ratios.
+    """
+    from hookloop.config.load import load
+
+    launch = Launch(ranks)
+    launch.check()
+    loaded = load(config, overrides)
+    from hookloop.hooks.showing._figures import require_plots
+    from hookloop.short_runs.find_lr import find_lr
+
+    if png is not None:
+        require_plots("find-lr --png")  # Before the search, not after it.
+    if ranks is not None:
+        reject_problems(loaded)
+        drawn = ["--png", str(png)] if png is not None else []
+        limits = ["--from", str(first), "--to", str(last), "--iters", str(iters)]
+        return launch.run(["find-lr", str(config), *overrides, *limits, *drawn])
+    with scratch_directory("find-lr") as scratch:
+        trainer = build_without_run(loaded, scratch)
+        search = find_lr(trainer, first=first, last=last, iters=iters)
+    if not trainer.run.world.is_main:
+        return 0
+    if png is not None:
+        search.save_png(png)
+    _show(search, _names_of_cycles(trainer))
+    return 0
+
+
+def _names_of_cycles(trainer: Trainer) -> list[str]:
+    """Name the schedules that have a rate of their own, whatever that of the optimizer is."""
+    kinds = [type(schedule.scheduler).__name__ for schedule in trainer.run.schedules.values()]
+    return [kind for kind in kinds if kind in ("OneCycleLR", "CyclicLR")]
+
+
+def _options(again: Mapping[str, float]) -> str:
+    names = {"first": "--from", "last": "--to", "iters": "--iters"}
+    return " ".join(f"{names[name]} {value:g}" for name, value in again.items())
+
+
+def _show(search: RateSearch, cycles: list[str]) -> None:
+    names = ("suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed", "again")
+    set_result({name: getattr(search, name) for name in names})
+    if search.rates:
+        print_text("training loss, smoothed, over the learning rate")
+        print_text(draw_curve(search.rates, search.smoothed, mark=search.suggestion))
+    count = len(search.rates)
+    print_text(f"{count_of(count, 'iteration')}; {search.ended}.")
+    if search.suggestion is None or search.factor is None:
+        print_text(f"No suggestion: the loss did not fall. Try {_options(search.again)}.")
+        return
+    words = " ".join(f"{key}={value:g}" for key, value in search.overrides.items())
+    print_text(f"The loss falls fastest at {search.suggestion:.2g}. Suggested: {words}")
+    if search.again:
+        print_text(f"It still falls at the last rate. To see more, try {_options(search.again)}.")
+    if cycles:
+        print_text(f"The schedule {cycles[0]} sets the rate itself: give it this as max_lr.")
+    if search.has_groups:
+        print_text(f"Groups with rates of their own: multiply them by {search.factor:.3g}, too.")

@@ -1,0 +1,1 @@
+"""What several commands are made of: arguments, output, tables."""

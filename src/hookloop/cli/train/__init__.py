@@ -1,0 +1,1 @@
+"""Commands that begin, continue, try and check a training."""

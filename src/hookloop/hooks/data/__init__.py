@@ -1,0 +1,1 @@
+"""Hooks that change batches or the order of data."""

@@ -1,0 +1,1 @@
+"""Hooks that guard a training against bad losses, updates and errors."""

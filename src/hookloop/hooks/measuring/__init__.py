@@ -1,0 +1,1 @@
+"""Hooks that measure a run: times, norms, memory, the machine."""

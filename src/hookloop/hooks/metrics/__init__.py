@@ -1,0 +1,1 @@
+"""Hooks that compute metrics, or keep what they are computed from."""

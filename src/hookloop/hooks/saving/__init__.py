@@ -1,0 +1,1 @@
+"""Hooks that keep something of a run: checkpoints, files, the model."""

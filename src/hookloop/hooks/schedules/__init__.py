@@ -1,0 +1,1 @@
+"""Hooks that change settings over time: learning rates and others."""

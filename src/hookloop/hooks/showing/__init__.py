@@ -1,0 +1,1 @@
+"""Hooks that show a run to people: progress, lines, pictures, messages."""

@@ -1,0 +1,1 @@
+"""Hooks that change, average, freeze or limit weights, buffers and gradients."""

@@ -1,0 +1,1 @@
+"""Hooks that send records to writers: files and trackers."""
