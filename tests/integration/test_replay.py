@@ -31,7 +31,7 @@ from hookloop import (
     replay,
 )  # fmt: skip
 from hookloop.cli.main import cli
-from hookloop.hooks.answer_requests import act
+from hookloop.hooks.ending.answer_requests import act
 from hookloop.runs import history
 from hookloop.runs.asking import Request
 from hookloop.short_runs.route import ReplayError

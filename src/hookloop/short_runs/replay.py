@@ -33,13 +33,13 @@ from hookloop.engine.hook import Hook, Priority, reaches_outside
 from hookloop.engine.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.every import Every, count_of
-from hookloop.hooks._writing import Writing
-from hookloop.hooks.answer_requests import act
-from hookloop.hooks.record_environment import RecordEnvironment, describe_torch
-from hookloop.hooks.requeue import Requeue
-from hookloop.hooks.show_progress import ShowProgress
-from hookloop.hooks.stop_on_signal import StopOnSignal
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.ending.answer_requests import act
+from hookloop.hooks.ending.requeue import Requeue
+from hookloop.hooks.ending.stop_on_signal import StopOnSignal
+from hookloop.hooks.measuring.record_environment import RecordEnvironment, describe_torch
+from hookloop.hooks.showing.show_progress import ShowProgress
+from hookloop.hooks.writing._writing import Writing
+from hookloop.hooks.writing.write_to import WriteTo
 from hookloop.requests import Rewind, Stop
 from hookloop.runs import environment
 from hookloop.runs.afterwards import add_afterwards

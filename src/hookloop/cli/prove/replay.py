@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.arguments import aliases
-from hookloop.cli.completing import complete_run
-from hookloop.cli.output import current_output, set_result
-from hookloop.cli.report import print_error, print_text, reporting
+from hookloop.cli.look.completing import complete_run
+from hookloop.cli.shared.arguments import aliases
+from hookloop.cli.shared.output import current_output, set_result
+from hookloop.cli.shared.report import print_error, print_text, reporting
 from hookloop.errors import HookloopError, nearest
 
 if TYPE_CHECKING:
