@@ -179,9 +179,8 @@ def test_targets_of_make_that_pages_name_exist():
 
 def test_every_example_is_trained_by_a_test():
     tests = "".join(path.read_text(encoding="utf-8") for path in SMOKE)
-    tests += (ROOT / "tests" / "integration" / "test_emloop_document.py").read_text(
-        encoding="utf-8"
-    )
+    beside = ROOT / "packages" / "hookloop-dialects" / "tests"
+    tests += (beside / "test_emloop_document.py").read_text(encoding="utf-8")
     names = {readme.parent.name for readme in EXAMPLES.glob("*/README.md")}
     assert not {name for name in names - NOT_TRAINED if f'"{name}"' not in tests}
 

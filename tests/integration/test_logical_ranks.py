@@ -7,10 +7,11 @@ import pytest
 import torch
 from tests.integration.many_ranks import KillAt, Plain, data, is_equal, make
 from tests.ranks import each_rank, on_ranks
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
-from hookloop import Trainer
-from hookloop.errors import HookloopError, ModelError
+from hookloop import Hook, Trainer
+from hookloop.errors import DataError, HookError, HookloopError, ModelError
+from hookloop.hooks import AverageWeights, MixUp, RecomputeBatchNorm
 from hookloop.runs.policy import is_of_machine
 
 pytestmark = pytest.mark.slow
@@ -118,7 +119,52 @@ def in_steps():
     return {"a": first, "b": second}
 
 
+def drawing_collate(samples):
+    inputs, targets = default_collate(samples)
+    noise = torch.rand(4) + random.random()
+    noise[0] = 0.0
+    return inputs + noise, targets
+
+
+class CountingLoss(torch.nn.Module):
+    """Has a buffer that a validation changes, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, output, targets):
+        self.seen += targets.abs().mean()
+        return torch.nn.functional.mse_loss(output, targets) + 0.01 * self.seen
+
+
+class AddNoise(Hook):
+    """Draws for each part, and for the whole update."""
+
+    takes_part_in_training = True
+    ranks = "all"
+
+    def before_forward(self, run):
+        if run.phase == "train":
+            inputs, targets = run.batch
+            run.batch = inputs + 0.1 * torch.randn_like(inputs), targets
+
+    def before_update(self, run):
+        for parameter in run.model.parameters():
+            parameter.grad += 0.01 * torch.randn_like(parameter)
+
+
 MORE = {
+    "collate that draws": lambda: settings(
+        train_data=DataLoader(data(57), 16, shuffle=True, collate_fn=drawing_collate)
+    ),
+    "collate that draws in workers": lambda: settings(
+        train_data=DataLoader(data(57), 16, num_workers=1, collate_fn=drawing_collate)
+    ),
+    "loss with a buffer": lambda: settings(loss=CountingLoss(), val_every="2 iters"),
+    "average weights": lambda: settings(hooks=[AverageWeights(momentum=0.1, buffers=True)]),
+    "mix up": lambda: settings(hooks=[MixUp()]),
+    "hook that draws": lambda: settings(hooks=[AddNoise()]),
     "weights": lambda: settings(loss=None, step=weighted_step, accumulate=2),
     "skips": lambda: settings(loss=None, step=sometimes),
     "sums": lambda: settings(loss=torch.nn.MSELoss(reduction="sum"), clip_norm=1.0),
@@ -189,5 +235,10 @@ def test_killed_it_continues_on_another_number_with_the_same_bits(tmp_path, befo
 def test_what_cannot_work_is_rejected_before_training(tmp_path):
     with pytest.raises(ModelError, match="accumulate='auto'"):
         train(tmp_path / "auto", **settings(accumulate="auto"))
+    loader = DataLoader(Augmented(), 16, num_workers=1)
+    with pytest.raises(DataError, match="seed_samples='workers'"):
+        train(tmp_path / "workers", **settings(train_data=loader, seed_samples="workers"))
+    with pytest.raises(HookError, match="RecomputeBatchNorm depends on"):
+        train(tmp_path / "norm", **settings(hooks=[RecomputeBatchNorm()]))
     with pytest.raises(HookloopError, match="logical is 0"):
         train(tmp_path / "none", **settings(parallel={"logical": 0}))

@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.state.modules import keep_buffers, modules_of
 from hookloop.data.batch import size_of
 from hookloop.data.ranks.place import Place
 from hookloop.data.reading.current import nothing_read
@@ -128,6 +129,8 @@ class Evaluation:
             meters = Meters(self.metrics, run.world)
             with torch.no_grad():
                 work = predict or partial(self._measure, meters, span.after_iter)
+                if run.world.logical:
+                    work = _from_same_buffers(work, run)
                 self._read(stream, span, work, updates or self.updates, None if predict else meters)
                 of_stream = {} if predict else self._combine(meters)
             prefix = f"{phase}/{name}" if name else phase
@@ -217,3 +220,14 @@ class Evaluation:
             note_error(error, run, run.output)
             raise
         fire(after, run)
+
+
+def _from_same_buffers(work: Callable[[Run], None], run: Run) -> Callable[[Run], None]:
+    """Let each part of the data begin with the same buffers, whichever parts a process has."""
+    put_back = keep_buffers(modules_of(run.model, run.loss_function))
+
+    def working(run: Run) -> None:
+        work(run)
+        put_back()
+
+    return working

@@ -19,7 +19,13 @@ class StateOfRanks(Hook):
     The first rank writes the checkpoint, with its own state of each hook. That is right for hooks
     whose state follows from counters and metrics. It is wrong for a hook that has seen this rank's
     part of the data.
+
+    Attributes:
+        differs_with_logical: Whether it differs with logical ranks, too, which leave equal buffers
+            and random numbers on all processes.
     """
+
+    differs_with_logical = False
 
     def own_state(self) -> dict[str, object]:
         """Return what differs from rank to rank: entries that replace those of the state."""
@@ -40,6 +46,8 @@ class StateOfRanks(Hook):
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         # A rank that failed speaks for itself alone.
         if run.world.is_alone or run.ranks.is_broken:
+            return
+        if run.world.logical and not self.differs_with_logical:
             return
         hooks = cast("dict[str, dict[str, object]]", checkpoint["hooks"])
         own = self.own_state()

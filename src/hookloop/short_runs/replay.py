@@ -212,9 +212,10 @@ class _Replaying:
     def run(self) -> Replay:
         """Repeat every stretch, and compare."""
         route = self._route
-        if (ranks := {line.get("ranks") for line in self._starts()}) - {1, None}:
-            many = max(cast("set[int]", ranks))
-            self._object(f"it was trained on {many} ranks, and is replayed on one")
+        for start in self._starts():
+            ranks = start.get("ranks")
+            if ranks not in (1, None) and not _has_logical_ranks(start):
+                self._object(f"it was trained on {ranks} ranks, and is replayed on one")
         self._reject()
         checked: list[Checked] = []
         left_out: dict[str, str] = {}
@@ -570,6 +571,13 @@ def _resume(place: Saved | Path, stretch: Stretch) -> Resume:
 def _numbers(rewind: Line, name: str) -> list[int]:
     found = rewind.get(name)
     return [int(one) for one in found] if isinstance(found, list) else []
+
+
+def _has_logical_ranks(start: Line) -> bool:
+    """Return whether a run has the same bits on any number of processes."""
+    config = start.get("config")
+    parallel = config.get("parallel") if isinstance(config, Mapping) else None
+    return isinstance(parallel, Mapping) and parallel.get("logical") is not None
 
 
 def _copy_of(saved: Saved) -> str:

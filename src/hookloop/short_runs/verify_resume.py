@@ -45,7 +45,8 @@ class Proof:
     Attributes:
         iters: How many iterations the training has.
         kills: Where it was killed, and what it was resumed from.
-        is_exact: Whether bits were compared: on as many ranks as before, sums are rounded alike.
+        is_exact: Whether bits were compared: sums are rounded alike on as many ranks as before, and
+            with logical ranks.
         differences: Where the two final checkpoints differ.
         is_repeatable: Whether two undisturbed trainings are the same, if that was tried.
         notes: What may make a resume inexact.
@@ -66,6 +67,7 @@ class Verification:
         module: What the processes run, see `run_task`.
         task: What is trained, on how many ranks; its directory is beside those of the runs.
         resume_ranks: The number of processes that continue after a kill.
+        has_logical: Whether the config has logical ranks, whose bits do not depend on it.
         tell: Called with what is known on the way.
     """
 
@@ -75,12 +77,14 @@ class Verification:
         task: TrainingTask,
         *,
         resume_ranks: int | None = None,
+        has_logical: bool = False,
         tell: Callable[[str], None] = print,
     ) -> None:
         self._module = module
         self._task = task
         self._folder = Path(task.run_dir).parent
         self._resume_ranks = resume_ranks or task.ranks
+        self._is_exact = has_logical or self._resume_ranks == task.ranks
         self._tell = tell
         self._every = save_interval(task.iters)
         # Without a seed, so that each call tries other moments, and of its own.
@@ -164,11 +168,6 @@ class Verification:
             if before.is_dir():
                 before.rename(run_dir)
         return None
-
-    @property
-    def _is_exact(self) -> bool:
-        """Whether the same number of ranks continues, so that sums are added in the same order."""
-        return self._task.ranks == self._resume_ranks
 
     def _train(
         self,

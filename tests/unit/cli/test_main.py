@@ -100,7 +100,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
                 *("--dry-run", "--traceback"),
             ]
         ),
-        "new": ["--name", "--traceback"],
+        "new": ["--dialect", "--name", "--traceback"],
         "config": ["--alias", "--sources", "--traceback"],
         "schema": ["--traceback"],
         "completion": ["--traceback"],

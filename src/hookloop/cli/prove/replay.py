@@ -13,13 +13,14 @@ from hookloop.cli.shared.arguments import aliases
 from hookloop.cli.shared.output import current_output, set_result
 from hookloop.cli.shared.report import print_error, print_text, reporting
 from hookloop.errors import HookloopError, nearest
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.engine.hook import Hook
     from hookloop.engine.run import Run
     from hookloop.short_runs.replay import Replay
 
-DIFFERENT = 1
+DIFFERENT, NOTHING = 1, 2
 
 
 @click.command("replay", short_help="Repeat iterations of a run, and look at them.")
@@ -60,10 +61,10 @@ def command(
             raise HookloopError("--at opens a shell, which needs a terminal.")
         shell.append(_shell(point or "after_train_iter", parse_span(span)[1]))
     found = replay(run, at=span, hooks=hooks, anyway=anyway, beside=shell, tell=print_text)
-    return _report(run, found, needs_check=check)
+    return _report(run, found, has_hooks=bool(hooks), needs_check=check)
 
 
-def _report(run: Path, found: Replay, *, needs_check: bool) -> int:
+def _report(run: Path, found: Replay, *, has_hooks: bool, needs_check: bool) -> int:
     different = found.difference
     set_result(
         {
@@ -87,21 +88,23 @@ def _report(run: Path, found: Replay, *, needs_check: bool) -> int:
         print_text(
             f"recorded afterwards: {', '.join(found.recorded)}, in {run / 'afterwards.jsonl'}."
         )
+    elif has_hooks:
+        print_text("the hooks recorded no new metric in these iterations: see their every=.")
     if different is not None:
-        print_error(
-            f"the replay differs first at iteration {different.iter}: {different.difference}"
-        )
+        where = f"iteration {different.iter}, in {different.what}"
+        print_error(f"the replay differs first at {where}: {different.difference}")
         return DIFFERENT
     if found.checked:
-        met = ", ".join(f"{one.what} at {one.iter}" for one in found.checked[-3:])
+        last = found.checked[-1]
+        met = count_of(len(found.checked), "comparison")
         print_text(
-            f"equal: {len(found.checked)} of {len(found.checked)} comparisons, the last {met}."
+            f"equal to the last bit: {met}, the last of {last.what} at iteration {last.iter}."
         )
         return 0
     print_text(
         f"iteration {found.last} is repeated; the run recorded nothing on the way to compare with."
     )
-    return 2 if needs_check else 0
+    return NOTHING if needs_check else 0
 
 
 def _shell(point: str, iteration: int) -> Hook:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.prove.verifying import prepared_task
+from hookloop.cli.prove.verifying import logical_ranks, prepared_task
 from hookloop.cli.shared.arguments import config_and_overrides
 from hookloop.cli.shared.output import set_result
 from hookloop.cli.shared.report import print_error, print_text, reporting
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "--resume-ranks",
     type=click.IntRange(min=1),
     metavar="M",
-    help="Resume on M ranks; numbers may then differ by rounding.",
+    help="Resume on M ranks; without logical ranks numbers may then differ by rounding.",
 )
 @reporting
 def command(
@@ -67,7 +67,13 @@ def command(
         from hookloop.cli.prove.task_process import MODULE
         from hookloop.short_runs.verify_resume import Verification
 
-        proof = Verification(MODULE, task, resume_ranks=resume_ranks, tell=print_text).run(kills)
+        proof = Verification(
+            MODULE,
+            task,
+            resume_ranks=resume_ranks,
+            has_logical=logical_ranks(loaded) > 0,
+            tell=print_text,
+        ).run(kills)
     return _report(proof, deterministic)
 
 
@@ -107,10 +113,12 @@ def _report(proof: Proof, deterministic: object) -> int:
 
 EXACT = "exact: every tensor and counter of the two final checkpoints is the same."
 CLOSE = (
-    "close: weights and optimizers are the same but for rounding, the place in the data exactly."
+    "close: weights and optimizers are the same but for rounding, the place in the data exactly. "
+    "With logical ranks, parallel.logical=8, they are equal bit for bit on any number of processes."
 )
 
 DEPENDS_ON_RANKS = (
     "Dropout, random augmentation and batch norm depend on the number of ranks: each rank draws "
-    "its own numbers and sees its part of a batch. Leave them out to compare the rest."
+    "its own numbers and sees its part of a batch. With logical ranks they do not: add "
+    "parallel.logical=8. Or leave them out to compare the rest."
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,3 +28,10 @@ def prepared_task(
     place = str(Path(folder) / "run")
     task = TrainingTask(work, str(config), overrides, chosen_aliases(), place, iters, ranks)
     return loaded, task
+
+
+def logical_ranks(config: Config) -> int:
+    """Return how many logical ranks a config has, 0 for none."""
+    parallel = config.tree.get("parallel")
+    logical = parallel.get("logical") if isinstance(parallel, Mapping) else None
+    return logical if isinstance(logical, int) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, cast
@@ -129,6 +129,35 @@ class SeededInProcess(SeededSamples):
         """Load the samples of a group."""
         with _unchanged():
             return super().__getitems__(sent)
+
+
+class SeededWithCollate(SeededInProcess):
+    """Lets also ``collate_fn`` draw what it would draw in a worker: behind the last sample.
+
+    Args:
+        inner: The data set.
+        collate: What makes a batch of samples.
+    """
+
+    def __init__(self, inner: Dataset[object], collate: Callable[[Any], object]) -> None:
+        super().__init__(inner)
+        self._make_batch: Callable[[Any], object]
+        self._states: list[Any]
+        self.__dict__.update(_make_batch=collate, _states=[])  # As in the base.
+
+    def __getitems__(self, sent: GroupTuple) -> list[object]:
+        """Load the samples of a group, and remember where the generators are then."""
+        with _unchanged():
+            samples = SeededSamples.__getitems__(self, sent)
+            self._states[:] = [one.get_state() for one in cached_generators()]
+        return samples
+
+    def collate(self, samples: list[object]) -> object:
+        """Make a batch of the samples that were loaded last."""
+        with _unchanged():
+            for generator, state in zip(cached_generators(), self._states, strict=True):
+                generator.set_state(state)
+            return self._make_batch(samples)
 
 
 @contextmanager

@@ -92,6 +92,13 @@ class CurrentData:
                 "that depends on how many there are, so it cannot be cut into logical ranks.",
                 argument=self.name.partition("[")[0],
             )
+        if logical and self._seed_samples is not True and isinstance(self.reader, LoaderReader):
+            raise DataError(
+                f"seed_samples={self._seed_samples!r} lets random numbers of {self.name} depend on "
+                "the number of processes, so it does not work with parallel: {logical: ...}. "
+                "Leave it out.",
+                argument="seed_samples",
+            )
         if size > 1:
             check_shareable(self.data, self.name, size, is_training=is_training and shard is None)
         if shard is not None and shard is not self.data:

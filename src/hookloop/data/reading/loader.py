@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import torch
-from torch.utils.data import BatchSampler, DataLoader
+from torch.utils.data import BatchSampler, DataLoader, default_collate
 
 from hookloop.data.position.indices import PassStart, SkippingIndices
-from hookloop.data.random.per_sample import SeededInProcess, SeededSamples
+from hookloop.data.random.per_sample import SeededInProcess, SeededSamples, SeededWithCollate
 from hookloop.data.random.workers import WorkerStates, why_not_carried
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.reading.exactness import SeedSamples, why_loader_inexact
@@ -159,10 +159,15 @@ class LoaderReader(Reader):
         # Beginning the generators again takes longer than loading a sample of tensors does.
         draws = self._loader.num_workers > 0 or not is_drawless(self._loader.dataset)
         is_left = self._seed_samples == "workers" and self._loader.num_workers > 0
-        if self._seed_samples and self._gather is None and draws and not is_left:
+        collate = self._loader.collate_fn
+        collates = bool(cut.logical and self._is_batched and collate is not default_collate)
+        if self._seed_samples and self._gather is None and (draws or collates) and not is_left:
             self._indices.seeds = True
             seeded = SeededSamples if self._loader.num_workers else SeededInProcess
             changes["dataset"] = seeded(self._loader.dataset)
+            if collates and not self._loader.num_workers:
+                with_collate = SeededWithCollate(self._loader.dataset, collate)
+                changes |= {"dataset": with_collate, "collate_fn": with_collate.collate}
         elif self._carried is not None:
             changes |= self._carried.changes(cut.rank)
         elif self._loader.num_workers:

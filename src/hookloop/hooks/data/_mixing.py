@@ -83,7 +83,7 @@ class Mixing(StateOfRanks):
         return states[rank] if rank < len(states) else {"random": None}
 
     def before_train(self, run: Run) -> None:
-        if not self._is_seeded:
+        if not (self._is_seeded or run.world.logical):
             # The seed is read, not drawn, so that no random number of the training changes. The
             # name keeps two hooks apart; hash() would differ from process to process. Each rank
             # has samples of its own and mixes them in its own way.
@@ -94,6 +94,8 @@ class Mixing(StateOfRanks):
     def before_forward(self, run: Run) -> None:
         if run.phase != "train" or self._is_over(run):
             return
+        if run.world.logical:  # From the random numbers of this part, which any process draws.
+            self.random = np.random.default_rng(int(torch.randint(2**62, ())))
         if self.probability < 1 and self.random.random() >= self.probability:
             return
         share = float(self.random.beta(self.alpha, self.alpha))

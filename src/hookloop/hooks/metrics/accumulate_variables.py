@@ -57,6 +57,7 @@ class AccumulateVariables(StateOfRanks):
     """
 
     draws_random_numbers = False
+    differs_with_logical = True
 
     def __init__(
         self,

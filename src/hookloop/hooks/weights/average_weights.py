@@ -164,7 +164,8 @@ class AverageWeights(StateOfRanks):
         if self._updates:
             weights = self._open(run)  # Opens them if a checkpoint is evaluated without training.
             weights.swap_in()
-            if weights.buffers:  # Each rank evaluates a part of the data, with the same model.
+            # Each rank evaluates a part of the data, with the same model.
+            if weights.buffers and not run.world.logical:  # There, they are equal already.
                 mean_over_ranks([weights.live[index] for index in weights.buffers])
 
     def after_val(self, run: Run) -> None:

@@ -135,6 +135,12 @@ class RecomputeBatchNorm(StateOfRanks):
 
     def before_train(self, run: Run) -> None:
         self._device, self._run = run.device, run
+        if run.world.logical:  # Statistics would be joined in another order.
+            raise HookError(
+                "RecomputeBatchNorm depends on the number of processes: leave it out with "
+                "parallel: {logical: ...}.",
+                self.name,
+            )
         if not any(_has_statistics(layer) for layer in run.model.modules()):
             _log.warning("RecomputeBatchNorm: the model has no batch norm with statistics.")
             return
