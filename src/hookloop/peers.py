@@ -130,6 +130,12 @@ ADVICE = {
 }
 """What to do instead, with arguments of others that Trainer does not have."""
 
+BASES_OF_HOOKS = (
+    *("AbstractHook", "BaseHook", "Callback", "ClassyHook"),
+    *("Hook", "HookBase", "LightningCallback", "TrainerCallback"),
+)
+"""Classes from which hooks derive, here and elsewhere: none of them does anything by itself."""
+
 HOOKS = {
     "StopOnPlateau": "EarlyStopping EarlyStoppingCallback EarlyStopper EarlyStoppingHook StopEarly",
     "SaveCheckpoint": (
@@ -161,7 +167,9 @@ HOOKS = {
         "TerminateOnNaN TerminateOnNan TerminateOnNaNCallback NaNStopper DetectNaN NanGuard "
         "CheckInvalidLossHook"
     ),
-    "StopAfter": "Timer TimeLimit MaxEpochs MaxTime TimerCallback MaxIterations StopTimer",
+    "StopAfter": (
+        "Timer TimeLimit MaxEpochs MaxTime TimerCallback MaxIterations StopTimer EpochStopperHook"
+    ),
     "StopOnSignal": "SignalHandler SIGTERMHandler GracefulShutdown",
     "ClipGradients": "GradientClipping GradientClip GradClip ClipGrad GradientClipper",
     "FreezeParameters": "BaseFinetuning Freeze FreezeLayers FreezeCallback",

@@ -7,6 +7,7 @@ import signal
 import pytest
 import torch
 from tests.integration.undeclared_kinds import KINDS, Samples
+from tests.names import iter_file
 from tests.ranks import each_rank, on_ranks
 from torch.utils.data import DataLoader
 
@@ -71,9 +72,7 @@ def train_and_kill(kind, place, size):
     ends = each_rank(lambda: train(kind, place / "killed", KILLED_AT), size)
     assert all(end.code == -signal.SIGKILL for end in ends)
     resumed = on_ranks(lambda: train(kind, place / "killed"), size)
-    finals = [
-        CheckpointStore(place / name).load(f"iter_{ITERS}.pth") for name in ("whole", "killed")
-    ]
+    finals = [CheckpointStore(place / name).load(iter_file(ITERS)) for name in ("whole", "killed")]
     return compare(*finals), whole[0], resumed[0]
 
 
@@ -98,7 +97,8 @@ ON_RANKS = [
     "teacher_in_closure_of_step", "averaged_model_of_hook", "running_statistic_of_hook",
     "counter_of_data", "cache_of_data", "closure_in_schedule", "iterator_of_step",
     "lazy_module_in_step", "module_with_its_own_optimizer_in_step", "sparse_tensor_of_model",
-    "attribute_of_optimizer", "module_with_two_owners", "data_that_a_hook_replaced",
+    "attribute_of_optimizer", "parameter_group_that_is_added", "module_with_two_owners",
+    "data_that_a_hook_replaced",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ GROUPS = {
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
     "Time travel": ("replay",),
-    "Proofs": ("verify-resume", "verify-hooks", "reproduce"),
+    "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
 }
 """The verbs by purpose, in the order of their use."""

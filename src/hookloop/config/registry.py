@@ -10,7 +10,7 @@ Importing this module imports no torch; looking a name up may.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from importlib import metadata
 from types import FunctionType, MappingProxyType
@@ -43,6 +43,7 @@ class Registry(Generic[T_co]):
         builtin: Returns the built-in names; called when a name is first looked up among them.
         peers: Names that other libraries use for them.
         path_of: Returns the path that an unknown name most likely stands for.
+        bases: Names of classes from which they derive.
 
     >>> SHAPES: Registry[object] = Registry("shape", group="example.shapes")
     >>> @SHAPES.register()
@@ -62,12 +63,14 @@ class Registry(Generic[T_co]):
         builtin: Callable[[], Mapping[str, object]] = dict,
         peers: Mapping[str, str] = MappingProxyType({}),
         path_of: Callable[[str], str] = "package.module:{}".format,
+        bases: Collection[str] = (),
     ) -> None:
         self.kind = kind
         self.group = group
         self._builtin_names = builtin
         self._peers = peers
         self.path_of = path_of
+        self._bases = bases
         self._registered: dict[str, Callable[..., object]] = {}
 
     @overload
@@ -122,12 +125,18 @@ class Registry(Generic[T_co]):
             return locate(name)
         if name in self._builtin:
             return self._builtin[name]
-        missing = missing_dialect(hook=name) if self.kind == "hook" else ""
-        hint = (
-            missing
-            or suggestion(name, self._peers, self.names())
-            or (f" Write a registered name, or the path of one: '{self.path_of(name)}'.")
-        )
+        if name in self._bases:
+            hint = (
+                " Hooks derive from that class, which does nothing by itself: write the name of "
+                f"one of yours, or its path, '{self.path_of('MyHook')}'."
+            )
+        else:
+            missing = missing_dialect(hook=name) if self.kind == "hook" else ""
+            hint = (
+                missing
+                or suggestion(name, self._peers, self.names())
+                or f" Write a registered name, or the path of one: '{self.path_of(name)}'."
+            )
         raise self._error(f"no {self.kind} is named '{name}'.{hint}")
 
     def _add(self, name: str, factory: Factory) -> Factory:
@@ -188,7 +197,11 @@ def _source(factory: object) -> str | None:
 
 
 HOOKS: Registry[Hook] = Registry(
-    "hook", "hookloop.hooks", builtin=namespaces.hooks, peers=peers.HOOKS
+    "hook",
+    "hookloop.hooks",
+    builtin=namespaces.hooks,
+    peers=peers.HOOKS,
+    bases=peers.BASES_OF_HOOKS,
 )
 MODELS: Registry[nn.Module] = Registry("model", "hookloop.models")
 OPTIMIZERS: Registry[Optimizer] = Registry(

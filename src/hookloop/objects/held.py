@@ -163,6 +163,17 @@ def _held_by_schedule(schedule: LRScheduler) -> Iterator[Held]:
             yield Held(name, value, partial(setattr, schedule, name))
 
 
+def places_of(holder: object) -> list[dict[str, Any]]:
+    """Return the dicts in which an object has its attributes, and a module its parts."""
+    if isinstance(holder, type | ModuleType):
+        return []
+    attributes = getattr(holder, "__dict__", None)
+    places = [attributes] if isinstance(attributes, dict) else []
+    if isinstance(holder, nn.Module):
+        places += [holder._parameters, holder._buffers, holder._modules]
+    return cast("list[dict[str, Any]]", places)
+
+
 def _set_tensor(module: nn.Module, name: str, value: object) -> None:
     place = module._parameters if name in module._parameters else module._buffers
     cast("dict[str, object]", place)[name] = value

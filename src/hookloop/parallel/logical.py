@@ -6,13 +6,14 @@ are added in the order of one tree. Afterwards every process has the buffers of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from hookloop.errors import ModelError
+from hookloop.parallel.replicated import check_count
 from hookloop.parallel.tree import Partial, cover, sum_over_processes
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class LogicalAverager:
 
     Args:
         modules: Those whose buffers a forward may change.
-        parameters: What the update's optimizers step.
+        parameters: Returns what the update's optimizers step; there may be others later.
         world: This process, its logical ranks, and all others.
         finds_unused: Whether a loss may leave out parameters.
         slots: How many numbers travel with the gradients.
@@ -39,14 +40,16 @@ class LogicalAverager:
     def __init__(
         self,
         modules: Sequence[nn.Module],
-        parameters: Iterable[Tensor],
+        parameters: Callable[[], Sequence[Tensor]],
         world: World,
         *,
         finds_unused: bool,
         slots: int,
     ) -> None:
         self._modules = modules
-        self._parameters = list(dict.fromkeys(parameters))
+        self._parameters = parameters
+        self._device = parameters()[0].device
+        self._count = 0
         self._world = world
         self._covers = [cover(*world.leaves_of(rank)) for rank in range(world.size)]
         self._finds_unused = finds_unused
@@ -64,7 +67,9 @@ class LogicalAverager:
 
     def clear(self) -> None:
         """Begin an update; gradients that wait from earlier ones are added at its end."""
-        self._trained = [one for one in self._parameters if one.requires_grad]
+        parameters = self._parameters()
+        self._count = len(parameters)
+        self._trained = [one for one in dict.fromkeys(parameters) if one.requires_grad]
         self._waiting = [one.grad for one in self._trained]
         self._partials = {}
         self._before = [
@@ -82,8 +87,7 @@ class LogicalAverager:
         if leaf != self._world.leaves[0]:
             self._restore_buffers()
         self._leaf = leaf
-        device = self._parameters[0].device
-        self._numbers = torch.zeros(self._slots, device=device)
+        self._numbers = torch.zeros(self._slots, device=self._device)
         for parameter in self._trained:
             parameter.grad = None
 
@@ -144,7 +148,8 @@ class LogicalAverager:
         """Do nothing: a logical rank that skips an update adds nothing."""
 
     def check_complete(self) -> None:
-        """Do nothing: each part is checked when it ends."""
+        """Reject parameters that are new; the gradients of each part are checked when it ends."""
+        check_count(self._parameters(), self._count)
 
     # --- one logical rank -------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ class Replica:
 
     Args:
         model: The user's model.
-        parameters: Those that the update's optimizers step.
+        parameters: Returns those that the update's optimizers step; there may be others later.
         finds_unused: Whether parameters may be left out of a loss. Otherwise it is an error, and
             an iteration costs less.
         slots: How many numbers travel with the gradients.
@@ -51,17 +51,23 @@ class Replica:
     def __init__(
         self,
         model: torch.nn.Module,
-        parameters: Iterable[Tensor],
+        parameters: Callable[[], Sequence[Tensor]],
         *,
         finds_unused: bool,
         slots: int = SLOTS,
     ) -> None:
-        self._carrier = _Carrier(model, parameters, slots, finds_unused=finds_unused)
+        self._model, self._parameters, self._slots = model, parameters, slots
+        self._finds_unused = finds_unused
+        self._begin(parameters())
+
+    def _begin(self, trained: Sequence[Tensor]) -> None:
+        """Let DDP know the parameters."""
+        self._count, finds_unused = len(trained), self._finds_unused
+        self._carrier = _Carrier(self._model, trained, self._slots, finds_unused=finds_unused)
         # Kept here, as attributes of a module are looked up by a function of torch's.
         self._parameter = self._carrier.carried
         self._root: Tensor = self._parameter
         self._factor: tuple[object, Tensor] = None, self._parameter
-        self._finds_unused = finds_unused
         with _all_trainable(self._carrier.trained):
             self._ddp = _wrap(self._carrier, finds_unused=finds_unused)
         if not finds_unused:
@@ -80,7 +86,13 @@ class Replica:
         self._ddp.__dict__["require_backward_grad_sync"] = synchronizes
 
     def clear(self) -> None:
-        """Drop the numbers of the last update."""
+        """Drop the numbers of the last update; begin again if there are other parameters now."""
+        if len(trained := self._parameters()) != self._count:
+            known = {id(one) for one in self._carrier.parameters()}
+            for one in trained:
+                if id(one) not in known:  # Each rank may have drawn another value.
+                    torch.distributed.broadcast(one.detach(), src=0)
+            self._begin(trained)
         self._parameter.grad = None
 
     def forward(self, compute: Callable[[Any], Tensor | None], run: object) -> Tensor | None:
@@ -137,6 +149,7 @@ class Replica:
 
     def check_complete(self) -> None:
         """Reject an update in which a parameter got no gradient: it would not be averaged."""
+        check_count(self._parameters(), self._count)
         if self._finds_unused:
             return
         try:
@@ -173,6 +186,17 @@ class Replica:
             self.backward(self.forward(_Carrier.sum_of_all, self._carrier), 1.0, ())
         for parameter, gradient in waiting:
             parameter.grad = gradient
+
+
+def check_count(trained: Sequence[Tensor], count: int) -> None:
+    """Reject parameters that an optimizer got within an update, which nobody averages yet."""
+    if len(trained) != count:
+        raise ModelError(
+            "An optimizer got other parameters in the middle of an update, whose gradients the "
+            "ranks cannot average any more: change them before or after an iteration, such as in "
+            "before_train_iter.",
+            argument="optimizer",
+        )
 
 
 class _Carrier(torch.nn.Module):

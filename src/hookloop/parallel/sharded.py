@@ -85,12 +85,16 @@ class ShardedAverager:
     Args:
         shards: The model.
         ranks: The connection to the other ranks.
+        parameters: Returns those that the update's optimizers step; there may be others later.
     """
 
     has_parts = True
     """A rank has a part of each gradient; numbers travel by themselves."""
 
-    def __init__(self, shards: Shards, ranks: Ranks) -> None:
+    def __init__(
+        self, shards: Shards, ranks: Ranks, parameters: Callable[[], Sequence[Tensor]]
+    ) -> None:
+        self._parameters, self._count = parameters, len(parameters())
         self._shards = shards
         self._ranks = ranks
         self.start = shards.start
@@ -126,7 +130,21 @@ class ShardedAverager:
         return self._ranks.reduce(self._sum, "mean")
 
     def check_complete(self) -> None:
-        """Do nothing: torch averages a shard without a gradient as zero."""
+        """Reject parameters that are new and not sharded: nobody would average them.
+
+        torch averages a shard without a gradient as zero.
+        """
+        trained = self._parameters()
+        if len(trained) == self._count:
+            return
+        self._count = len(trained)
+        if not all(hasattr(one, "to_local") for one in trained):
+            raise ModelError(
+                "An optimizer got a parameter in the middle of the training that is not part of "
+                "the sharded model, so that the ranks would not average its gradient: give the "
+                "model all of its parameters before the training.",
+                argument="optimizer",
+            )
 
     def agree_on_skip(self, is_skipped: bool, iteration: int) -> None:
         """Reject an update that some ranks skip: the others would wait for their parameters."""

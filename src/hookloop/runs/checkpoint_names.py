@@ -5,6 +5,8 @@ Below the stores, because a run's directory is read without them: by its layout,
 
 from __future__ import annotations
 
+import re
+
 SUFFIX = ".pth"
 """Of a checkpoint that is a file; one that is a directory of shards has none."""
 
@@ -16,6 +18,8 @@ INDEX = "checkpoints.json"
 
 MANIFEST = "manifest.json"
 """The file that lists the files of a checkpoint that is a directory; written last of all."""
+
+_OWN = re.compile(rf"(best_.+_)?(epoch|(exception_|rewound_)?iter)_\d+({re.escape(SUFFIX)})?")
 
 ITER = "{iter}"
 """Stands for the iteration in a request that is obeyed in a later one."""
@@ -60,6 +64,24 @@ def name_at(name: str, iteration: int) -> str:
 def is_checkpoint_name(name: str) -> bool:
     """Return whether a file is a checkpoint, as far as its name tells."""
     return name.endswith(SUFFIX)
+
+
+def is_own_name(name: str) -> bool:
+    """Return whether a name is one that this module makes.
+
+    >>> is_own_name("best_x_accuracy_epoch_5.pth"), is_own_name("iter_100"), is_own_name("my_5.pth")
+    (True, True, False)
+    """
+    return _OWN.fullmatch(name) is not None
+
+
+def form_of(name: str) -> str:
+    """Return a name without its numbers, which those of one series have in common.
+
+    >>> form_of("model_phase12.torch") == form_of("model_phase7.torch")
+    True
+    """
+    return re.sub(r"\d+", "0", name)
 
 
 def is_of_exception(name: str) -> bool:

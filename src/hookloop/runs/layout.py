@@ -66,6 +66,10 @@ class RunDir:
 
     path: Path
 
+    def __post_init__(self) -> None:
+        """Take text as a path."""
+        object.__setattr__(self, "path", Path(self.path))
+
     @classmethod
     def create(cls, path: str | Path | None = None, root: str | Path = "runs") -> RunDir:
         """Claim a directory for a new run.

@@ -16,6 +16,7 @@ from hookloop.errors import HookloopError
 from hookloop.every import count_of
 from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.outcome import Outcome
+from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World
 from hookloop.trainer.default_hooks import default_hooks, our_name, own_hooks
 from hookloop.trainer.meant_changes import Resume
@@ -193,9 +194,10 @@ def shortened(
         changed |= {"checkpoint": checkpoints} if checkpoints is not None else {}
         changed |= {"console": None} if is_quiet else {}
         checkpoints = None
+    logical = Parallel.parse(given.get("parallel")).logical  # type: ignore[arg-type]
     standard = default_hooks(
         cast("Mapping[str, Hook | None] | Literal[False]", changed),
-        is_alone=World.from_environment().is_alone,
+        is_alone=World.from_environment().is_alone or bool(logical),
     )
     own = own_hooks(cast("Iterable[Hook] | Mapping[str, Hook | None] | None", given.get("hooks")))
     kept = [hook for hook in [*standard, *own] if is_kept(hook)]

@@ -242,11 +242,11 @@ def _way_of(
         sums = make_averager(run, update, finds_unused=unused, slots=slots)
         return lambda one: LogicalReduction(one, sums, run).make
     if run.shards is not None:
-        averager = ShardedAverager(run.shards, run.ranks)
+        averager = ShardedAverager(run.shards, run.ranks, update.parameters)
     else:
         averager = Replica(
             run.model,
-            update.parameters(),
+            update.parameters,
             finds_unused=_finds_unused(run, update, parallel, finds_unused),
             slots=slots,
         )

@@ -298,7 +298,7 @@ class LossCalls(TorchFunctionMode):
                 "class: the loss is always 0. Let the model return a number for each class, or "
                 "use BCEWithLogitsLoss, which takes one number for two classes.",
             )
-        elif output.numel() and _sums_to_one(output.detach(), classes):
+        elif output.numel() and _sums_to_one(output, classes):
             self._warn(
                 "softmax",
                 "cross_entropy gets outputs that are probabilities already: they are not negative "
@@ -423,8 +423,12 @@ def _made_by(output: Tensor) -> str:
 
 def _sums_to_one(output: Tensor, dim: int) -> bool:
     """Return whether outputs are probabilities; this waits for the device."""
-    apart = (output.float().sum(dim) - 1).abs().amax()
-    return bool((apart < 0.01) & (output.amin() >= 0))
+    values = output.detach().movedim(dim, -1).reshape(-1, output.shape[dim]).float()
+    apart = (values.sum(-1) - 1).abs().amax()
+    if not bool((apart < 0.01) & (values.amin() >= 0)):
+        return False
+    # A head whose weights begin at 0 gives its bias to every sample, whatever it sums to.
+    return _made_by(output).startswith("Softmax") or bool((values != values[0]).any())
 
 
 def _reject_own_backward(calls: LossCalls, found: object) -> None:

@@ -33,19 +33,29 @@ class MissingLosses:
         self._declared: dict[str, int] = {}
         self._since: dict[str, tuple[int, int]] = {}  # The first and last iteration of a row.
         self._has_loss = False  # The last one noted.
+        self._rank: int | None = None  # The same; on which rank, where others had a loss.
 
     def declare(self, name: str, run: Run) -> None:
         """Note that a step skips the current update on purpose."""
         if run.phase == "train":
             self._declared[name] = run.progress.iter + 1
 
-    def note(self, name: str, run: Run, *, has_loss: bool = False) -> None:
+    def note(
+        self, name: str, run: Run, *, has_loss: bool = False, is_of_rank: bool = False
+    ) -> None:
         """Note that there was no loss for the current update, or one that gave no gradient.
+
+        Args:
+            name: That of the update.
+            run: The run.
+            has_loss: Whether there was one.
+            is_of_rank: Whether other ranks had one, so that an update is made.
 
         Raises:
             ModelError: If there was none often enough that it must be a mistake.
         """
         self._has_loss = has_loss
+        self._rank = run.world.rank if is_of_rank else None
         progress, now = run.progress, run.progress.iter + 1
         if self._declared.get(name) == now:
             return
@@ -82,8 +92,11 @@ class MissingLosses:
                 argument="step",
             )
         steps = " and ".join(f"step['{name}']" if name else "step=" for name in names)
+        lost = "nothing was trained"
+        if self._rank is not None:
+            when, lost = f"{when} on rank {self._rank}", "its part of the data was not trained"
         return ModelError(
-            f"{steps} returned None {when}, so that nothing was trained: return the loss. If it "
+            f"{steps} returned None {when}, so that {lost}: return the loss. If it "
             "skips updates on purpose, write run.skip_update() there. If it makes them itself, use "
             "trainer.loop().",
             argument="step",

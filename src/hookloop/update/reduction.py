@@ -279,6 +279,8 @@ class RankParts:
         # number waits for the device.
         if self._is_empty and not float(means[0]):
             return False
+        if self._is_empty and update.may_skip and any(one.share.weight for one in self._parts):
+            update.note_no_loss(run, is_of_rank=True)
         if (self._is_weighted or update.returns_loss) and not update.sums:
             # The weights may add up to something else than was expected. Every rank has the same
             # sum of them, so all divide by the same number.

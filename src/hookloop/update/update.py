@@ -252,9 +252,9 @@ class Update:
             fire(calls, run)
         run.will_skip = False
 
-    def note_no_loss(self, run: Run) -> None:
-        """Note that an iteration had no loss, and so no update; reject a training without any."""
-        self._missing.note(self._name, run)
+    def note_no_loss(self, run: Run, *, is_of_rank: bool = False) -> None:
+        """Note that an iteration had no loss, here or at all; reject a training without any."""
+        self._missing.note(self._name, run, is_of_rank=is_of_rank)
 
     def check_end(self, run: Run) -> None:
         """Reject a training that has ended without any update."""

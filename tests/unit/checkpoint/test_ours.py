@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.tiny import make_trainer
 
+from hookloop import Hook, Save
 from hookloop.checkpoint.store.ours import is_checkpoint_file, is_ours
 from hookloop.checkpoint.store.storage import LocalStorage, open_storage
 from hookloop.checkpoint.store.store import CheckpointStore
@@ -79,6 +80,28 @@ def test_a_resume_deletes_nothing_that_is_not_a_checkpoint(tmp_path, make, caplo
     assert mine.name not in CheckpointStore(tmp_path / "run").index.entries
     kept = {path.name for path in (tmp_path / "run").glob("*.pth")}
     assert kept == {"epoch_3.pth", "epoch_4.pth"}
+
+
+def test_a_copy_of_a_checkpoint_under_another_name_is_not_deleted(tmp_path, caplog):
+    train(tmp_path / "run")
+    shutil.copy(tmp_path / "run/epoch_1.pth", tmp_path / "run/mine.pth")
+    list_as_checkpoint(tmp_path / "run", "mine.pth", (tmp_path / "run/mine.pth").stat().st_size)
+    caplog.set_level(logging.WARNING)
+    train(tmp_path / "run", epochs=4, resume=True)
+    assert (tmp_path / "run/mine.pth").exists()
+    assert "mine.pth' is listed as a checkpoint" in caplog.text
+
+
+def test_a_hook_deletes_after_a_resume_what_it_has_named_itself(tmp_path, caplog):
+    class Keep(Hook):
+        def after_epoch(self, run):
+            run.save(Save(f"phase{run.progress.epoch}.pth", owner=self.name, keep=2))
+
+    caplog.set_level(logging.WARNING)
+    for epochs in (2, 4):
+        make_trainer(hooks=[Keep()], run_dir=tmp_path, max_epochs=epochs, resume="auto").train()
+    assert {path.name for path in tmp_path.glob("*.pth")} == {"phase3.pth", "phase4.pth"}
+    assert not caplog.records
 
 
 def test_a_store_elsewhere_keeps_what_is_not_a_checkpoint(tmp_path, place):

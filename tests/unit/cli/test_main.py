@@ -76,6 +76,9 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "verify-resume": sorted(
             ["--alias", "--iters", "--kills", "--ranks", "--resume-ranks", "--traceback"]
         ),
+        "kill-test": sorted(
+            ["--alias", "--iters", "--kills", "--mtbf", "--ranks", "--seed", "--traceback"]
+        ),
         "verify-hooks": ["--alias", "--iters", "--traceback"],
         "sweep": sorted(
             [

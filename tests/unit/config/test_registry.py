@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.registry import Registry
+from hookloop.config.registry import HOOKS, Registry
 from hookloop.errors import ConfigError, HookError
 
 
@@ -49,6 +49,12 @@ def test_an_unknown_hook_is_a_hook_error() -> None:
     hooks: Registry[object] = Registry("hook", "hookloop.nothing")
     with pytest.raises(HookError, match="'Zebra'"):
         hooks.get("Zebra")
+
+
+@pytest.mark.parametrize("name", ["AbstractHook", "ClassyHook", "Callback"])
+def test_a_class_that_hooks_derive_from_is_answered_with_what_to_write(name: str) -> None:
+    with pytest.raises(HookError, match="Hooks derive from that class.*'package.module:MyHook'"):
+        HOOKS.get(name)
 
 
 def test_two_classes_of_one_name_are_rejected_with_both_files(shapes: Registry[object]) -> None:

@@ -35,7 +35,7 @@ def gradients(model):
 def test_gradients_and_numbers_are_the_mean_over_ranks(finds_unused, is_joined):
     def average(rank):
         model, inputs = model_and_inputs(rank)
-        team = Replica(model, model.parameters(), finds_unused=finds_unused)
+        team = Replica(model, lambda: [*model.parameters()], finds_unused=finds_unused)
         for _ in range(2):  # The second time like the first.
             model.zero_grad()
             team.clear()
@@ -66,7 +66,7 @@ def test_gradients_and_numbers_are_the_mean_over_ranks(finds_unused, is_joined):
 def test_what_a_loss_is_scaled_with_does_not_scale_the_numbers():
     def average(rank):
         model, inputs = model_and_inputs(rank)
-        team = Replica(model, model.parameters(), finds_unused=False, slots=2)
+        team = Replica(model, lambda: [*model.parameters()], finds_unused=False, slots=2)
         team.start(synchronizes=True)
         loss = team.forward(lambda x: model(x).mean(), inputs)
         (team.averaged_loss(loss, 1.0, [torch.tensor(1.0), torch.tensor(3.0)]) * 1024).backward()
@@ -78,7 +78,7 @@ def test_what_a_loss_is_scaled_with_does_not_scale_the_numbers():
 def test_microbatches_add_up_and_only_the_last_one_is_averaged():
     def average(rank):
         model, inputs = model_and_inputs(rank)
-        team, calls = Replica(model, model.parameters(), finds_unused=False, slots=2), []
+        team, calls = Replica(model, lambda: [*model.parameters()], finds_unused=False, slots=2), []
         team.clear()
         for number in range(3):
             team.start(synchronizes=number == 2)
@@ -95,7 +95,7 @@ def test_microbatches_add_up_and_only_the_last_one_is_averaged():
 def test_a_rank_without_a_loss_takes_part_with_nothing():
     def average(rank):
         model, inputs = model_and_inputs(rank)
-        team = Replica(model, model.parameters(), finds_unused=True)
+        team = Replica(model, lambda: [*model.parameters()], finds_unused=True)
         team.start(synchronizes=True)
         loss = team.forward(lambda x: model(x).mean() if rank else None, inputs)
         numbers = [torch.tensor(1.0)] if rank else ()
@@ -111,7 +111,7 @@ def test_a_rank_without_a_loss_takes_part_with_nothing():
 def test_parameters_that_got_no_gradient_are_named():
     def reject(rank):
         model = nn.ModuleDict({"used": nn.Linear(2, 1), "left_out": nn.Linear(2, 1)})
-        team = Replica(model, model.parameters(), finds_unused=False)
+        team = Replica(model, lambda: [*model.parameters()], finds_unused=False)
         team.start(synchronizes=True)
         loss = team.forward(lambda x: model["used"](x).mean(), torch.ones(2, 2))
         team.backward(loss, 1.0, [torch.tensor(1.0)])
@@ -126,7 +126,7 @@ def test_the_model_is_left_as_it_was():
         model, _ = model_and_inputs(rank)
         model[0].bias.requires_grad_(False)
         before = {name: one.clone() for name, one in model.state_dict().items()}
-        Replica(model, model.parameters(), finds_unused=True)
+        Replica(model, lambda: [*model.parameters()], finds_unused=True)
         assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
         assert not model[0].bias.requires_grad
         assert gradients(model) == [None] * 4
@@ -138,7 +138,7 @@ def test_gradients_that_wait_for_their_update_are_kept():
     def keep(rank):
         model, _ = model_and_inputs(rank)
         model[0].weight.grad = torch.full_like(model[0].weight, 7.0)
-        Replica(model, model.parameters(), finds_unused=False)
+        Replica(model, lambda: [*model.parameters()], finds_unused=False)
         return [None if one is None else one.unique().tolist() for one in gradients(model)]
 
     assert connected(keep, 2) == [[[7.0], None, None, None]] * 2

@@ -59,6 +59,36 @@ def test_plain_attributes_of_modules_are_set_back():
     assert (model.calls, model.seen) == (0, [])
 
 
+class Lazy(nn.Module):
+    """A module that makes what it needs when it is first called, from what it is called with."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, inputs):
+        if not hasattr(self, "scale"):
+            self.scale = inputs.abs().mean().item()
+            self.register_buffer("shift", inputs.mean(0))
+            self.inner = nn.Linear(1, 1)
+        return self.inner(self.linear(inputs - self.shift) / self.scale)
+
+
+def test_what_a_forward_makes_for_the_first_time_is_removed():
+    def loss(output, targets):
+        loss.calls = getattr(loss, "calls", 0) + 1
+        return (output - targets).square().mean()
+
+    trainer = tiny_trainer(model=(model := Lazy()), train_data=make_data(), loss=loss)
+    trainer.check_hooks()
+    with borrowed(trainer):
+        for batches in trainer.run.train_data.groups(1):
+            trainer._updates[0].make(trainer.run, batches)
+        assert loss.calls == 3
+    assert not any(hasattr(model, name) for name in ("scale", "shift", "inner"))
+    assert not hasattr(loss, "calls")
+
+
 def state_of(trainer):
     return Snapshot().take(RunState(trainer.run).gather())
 

@@ -130,6 +130,7 @@ def assert_equal(one, other):
     assert [name for name, value in one.items() if not torch.equal(value, other[name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("asked", [(0,), (2,), (3,), (1, 4, 6, 8, 9)])
 def test_asking_changes_neither_the_weights_nor_what_planned_validations_find(
@@ -142,6 +143,7 @@ def test_asking_changes_neither_the_weights_nor_what_planned_validations_find(
     assert set(asked) <= set(ask.asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", ["shuffled", "persistent workers", "own sampler"])
 def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
     def one(name, *asked):
@@ -159,6 +161,7 @@ def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
         assert {at: ask.seen[at] for at in planned.seen} == planned.seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed_samples", [False, "workers"])
 def test_nor_does_it_with_the_random_numbers_of_workers(tmp_path, seed_samples):
     options = {"loader": "persistent workers", "seed_samples": seed_samples}
@@ -243,6 +246,33 @@ def test_nor_does_what_model_step_and_data_count_in_plain_attributes(tmp_path):
         return {"weight": model[0].weight, "count": torch.tensor([model[1].calls, data.reads])}
 
     assert_equal(one("plain"), one("asked", 1, 2, 4))
+
+
+def test_nor_does_what_a_forward_makes_when_it_first_evaluates(tmp_path):
+    class Lazy(torch.nn.Module):
+        def forward(self, inputs):
+            if not self.training and not hasattr(self, "scale"):
+                self.scale = inputs.abs().mean().item()
+            return inputs * getattr(self, "scale", 1.0)
+
+    def one(name, *asked):
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 1), Lazy())
+        Trainer(
+            model,
+            train_data=DataLoader(make_data(12).dataset, batch_size=4),
+            val_data=make_data(8),
+            val_every="2 epochs",
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.05),
+            loss=torch.nn.functional.mse_loss,
+            max_epochs=3,
+            run_dir=tmp_path / name,
+            hooks=[AskAt(*asked)],
+            default_hooks=False,
+        ).train()
+        return {"weight": model[0].weight, "scale": torch.tensor(model[1].scale)}
+
+    assert_equal(one("plain"), one("asked", 1, 2))
 
 
 def test_a_stream_that_was_asked_for_does_not_disturb_one_that_is_planned(tmp_path):

@@ -130,6 +130,7 @@ def everything(run):
     return Snapshot().take(state)
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(CHANGES), min_size=1), st.sampled_from(["device", "host"]))
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_kept_comes_back_in_place_whatever_is_changed(changes, where):

@@ -58,6 +58,14 @@ def accuracy(outputs, targets):
     return ((outputs > 0) == (targets > 0)).float().mean()
 
 
+def head_of_zeros():
+    """A head that gives every sample its bias, which sums to 1 over the classes."""
+    head = nn.Linear(4, 2)
+    nn.init.zeros_(head.weight)
+    nn.init.constant_(head.bias, 0.5)
+    return head
+
+
 def squeezed(outputs, targets):
     return accuracy(outputs.squeeze(-1), targets)
 
@@ -100,6 +108,7 @@ def test_it_can_be_made_an_error():
     ("model", "targets", "loss"),
     [
         (nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), LABELS, nn.CrossEntropyLoss()),
+        (nn.Sequential(head_of_zeros(), nn.Softmax(1)), LABELS, nn.CrossEntropyLoss()),
         (nn.Sequential(nn.Linear(4, 2), nn.Sigmoid()), LABELS, nn.CrossEntropyLoss()),
         (nn.Linear(4, 1), LABELS * 0, nn.CrossEntropyLoss()),
         (nn.Linear(4, 2), LABELS, nn.NLLLoss()),
@@ -120,6 +129,7 @@ def test_outputs_of_the_wrong_kind_are_reported_once(model, targets, loss):
         (nn.Linear(4, 1), NUMBERS[:, None], nn.MSELoss()),
         (nn.Linear(4, 2), LABELS, nn.CrossEntropyLoss()),
         (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), LABELS, nn.CrossEntropyLoss()),
+        (head_of_zeros(), LABELS, nn.CrossEntropyLoss()),
         (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), LABELS, nn.NLLLoss()),
         (nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), LABELS.float(), nn.BCEWithLogitsLoss()),
     ],

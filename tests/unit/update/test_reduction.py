@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.ranks import on_ranks
+from tests.ranks import each_rank, on_ranks
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -220,6 +220,55 @@ def test_a_part_for_which_a_step_returns_none_is_left_out(accumulate):
         return {"loss": loss, "weight": keep.sum()}
 
     assert_same_numbers(*check(3, step, batch=4, accumulate=accumulate, close=SINGLE))
+
+
+@pytest.mark.parametrize("logical", [{}, {"parallel": {"logical": 4}}], ids=["", "logical"])
+def test_a_parameter_that_an_optimizer_gets_later_is_averaged_too(logical):
+    class Grow(Hook):
+        takes_part_in_training = True
+
+        def before_train_iter(self, run):
+            if run.progress.iter == 2:
+                run.optimizer.add_param_group({"params": [*run.model.second.parameters()]})
+
+    def first_only(model):
+        return torch.optim.SGD(model.first.parameters(), lr=0.2, momentum=0.9)
+
+    changes = {"optimizer": first_only, "hooks": [Grow]} | logical
+    assert_same_numbers(*check(3, nn.CrossEntropyLoss(), batch=7, **changes))
+    assert_same_numbers(*check(3, mean_loss, batch=7, accumulate=2, **changes))
+
+
+def test_a_parameter_that_comes_within_an_update_is_rejected():
+    class Grow(Hook):
+        takes_part_in_training = True
+
+        def after_forward(self, run):
+            if run.progress.iter == 2:
+                run.optimizer.add_param_group({"params": [*run.model.second.parameters()]})
+
+    def first_only(model):
+        return torch.optim.SGD(model.first.parameters(), lr=0.2)
+
+    for end in each_rank(lambda: train(mean_loss, optimizer=first_only, hooks=[Grow]), 2):
+        assert "in the middle of an update" in end.error
+
+
+def test_a_step_that_returns_none_on_one_rank_only_fails():
+    def step(run, batch):
+        return mean_loss(run, batch) if run.world.is_main else None
+
+    first, second = each_rank(lambda: train(step, batch=2), 2)
+    assert "in the first 10 iterations on rank 1, so that its part of the data" in second.error
+    assert first.code
+
+
+def test_a_step_may_say_that_one_rank_skips():
+    def step(run, batch):
+        return mean_loss(run, batch) if run.world.is_main else run.skip_update()
+
+    (_, first), (_, second) = on_ranks(lambda: train(step, batch=2), 2)
+    assert first == second
 
 
 def test_a_rank_may_have_no_loss_in_its_first_iteration():

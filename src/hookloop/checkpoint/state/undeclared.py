@@ -29,7 +29,15 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.errors import CheckpointError
 from hookloop.objects.attributes import GENERATOR_TYPES, NO_STATE
-from hookloop.objects.held import Held, Put, held_by, held_by_class, is_examined, is_stateful
+from hookloop.objects.held import (
+    Held,
+    Put,
+    held_by,
+    held_by_class,
+    is_examined,
+    is_stateful,
+    places_of,
+)
 from hookloop.objects.values import (
     LONG,
     MAPPINGS,
@@ -128,6 +136,22 @@ class Cell(NamedTuple):
     put: Put | None
     kind: Kind
     root: Root
+
+
+class Visited(NamedTuple):
+    """An object that is looked at.
+
+    Attributes:
+        path: Its name: ``loss``.
+        holder: The object.
+        root: In which object it was found.
+        cells: The places in it.
+    """
+
+    path: str
+    holder: object
+    root: Root
+    cells: list[Cell]
 
 
 class Built(NamedTuple):
@@ -233,7 +257,7 @@ class Undeclared:
         """Load what an evaluation computes with, for a while; return what puts it back."""
         self.begin()
         own = {cell.path: cell for cell in self._cells() if _is_evaluated(cell.path)}
-        put_back = self.keep(own.values())
+        put_back = self.keep(_is_evaluated)
         values = dict(cast("Mapping[str, object]", state.get("values") or {}))
         saved = cast("Mapping[str, Tensor]", state.get("parameters") or {})
         self._loaded_parameters = {n: one for n, one in saved.items() if _is_evaluated(n)}
@@ -251,12 +275,26 @@ class Undeclared:
             self._loaded_parameters, self._label = {}, ""
         return put_back
 
-    def keep(self, cells: Iterable[Cell] | None = None) -> Callable[[], None]:
-        """Copy all of it, and return what puts it back, with the same objects."""
-        chosen = self._cells() if cells is None else cells
+    def keep(self, is_kept: Callable[[str], bool] = lambda _: True) -> Callable[[], None]:
+        """Copy all of it, and return what puts it back, with the same objects.
+
+        What is new then is removed: a forward may make an attribute when it is first called.
+
+        Args:
+            is_kept: Returns by a name whether it is copied; by default all is.
+        """
+        chosen = [cell for cell in self._cells() if is_kept(cell.path)]
         kept = [(c, copy) for c in chosen if (copy := self._copy(c)) is not NO_STATE]
+        # Data may open its files and fill its cache when it is first read, as any process does.
+        visited = [] if self._roots is None else self._visit()
+        holders = [n.holder for n in visited if is_kept(f"{n.path}.") and not n.root.is_data]
+        places = [(place, set(place)) for one in holders for place in places_of(one)]
 
         def put_back() -> None:
+            for place, names in places:
+                for name in place.keys() - names:
+                    if not _is_open(place[name]):
+                        del place[name]
             for cell, copy in kept:
                 if cell.kind == "stateful" or cell.put is None:
                     self._put(cell, copy)
@@ -267,7 +305,7 @@ class Undeclared:
 
     def keep_from_evaluation(self) -> Callable[[], None]:
         """Copy all of it but what hooks hold, which may act on the results, as `keep` does."""
-        return self.keep(cell for cell in self._cells() if not cell.path.startswith("hooks."))
+        return self.keep(lambda path: not path.startswith("hooks."))
 
     def marks_of_hooks(self) -> dict[str, object]:
         """Return what tells whether numbers and text in hooks have changed, by name."""
@@ -574,6 +612,11 @@ class Undeclared:
             yield cell if number == 1 else cell._replace(path=f"{cell.path}#{number}")
 
     def _walk(self) -> Iterator[Cell]:
+        for visited in self._visit():
+            yield from visited.cells
+
+    def _visit(self) -> Iterator[Visited]:
+        """Find all objects that are looked at."""
         assert self._roots is not None
         roots = self._roots()
         model = cast("nn.Module", roots["model"].holder)
@@ -595,6 +638,7 @@ class Undeclared:
                 continue
             kinds = () if type(holder) in classes else held_by_class(type(holder))
             classes.add(type(holder))
+            cells: list[Cell] = []
             for held in (*held_by(holder, known), *kinds):
                 left -= 1
                 value, name = held.value, f"{path}.{held.name}"
@@ -608,10 +652,11 @@ class Undeclared:
                 is_tensor = kind in ("parameter", "buffer")
                 is_saved = root.is_kept_apart and depth == DEPTH and kind == "value"
                 if not is_saved and (is_tensor or not root.only_tensors):
-                    yield Cell(name, value, held.put, kind, root)
+                    cells.append(Cell(name, value, held.put, kind, root))
                 inner = depth if isinstance(value, nn.Module) else depth - 1
                 if kind == "part" and inner >= 0 and is_examined(value):
                     (data if root.is_data else queue).append((name, value, root, inner))
+            yield Visited(path, holder, root, cells)
 
 
 def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911 - a line for each kind
@@ -735,7 +780,11 @@ def _mark(cell: Cell) -> object:  # noqa: PLR0911 - a line for each kind
 def _is_handle(cell: Cell, built: Built | None) -> bool:
     """Return whether something was opened when it was first used, as any process does it."""
     is_first = built is None or built.mark == mark_of(None)
-    return is_first and any(hasattr(cell.value, name) for name in ("close", "acquire", "shutdown"))
+    return is_first and _is_open(cell.value)
+
+
+def _is_open(value: object) -> bool:
+    return any(hasattr(value, name) for name in ("close", "acquire", "shutdown"))
 
 
 def _is_within(path: str, others: Collection[str]) -> bool:

@@ -34,7 +34,13 @@ from hookloop.checkpoint.store.storage import (
 )
 from hookloop.checkpoint.store.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
-from hookloop.runs.checkpoint_names import LAST, is_checkpoint_name, is_of_exception
+from hookloop.runs.checkpoint_names import (
+    LAST,
+    form_of,
+    is_checkpoint_name,
+    is_of_exception,
+    is_own_name,
+)
 from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign, is_same_place
 from hookloop.runs.layout import LONGEST_POINTER
 
@@ -339,7 +345,12 @@ class CheckpointStore:
 
     def _may_delete(self, name: str) -> bool:
         """Return whether a file that the index lists is a checkpoint of ours; warn about others."""
-        if name in self._made or name not in self.storage.names() or is_ours(self.storage, name):
+        if name in self._made or name not in self.storage.names():
+            return True
+        # A copy under a name of the user's is the user's, though its content is ours. A hook that
+        # saves under names of its own is known by what it has saved since the start.
+        is_named = is_own_name(name) or form_of(name) in map(form_of, self._made)
+        if is_named and is_ours(self.storage, name):
             return True
         _log.warning(
             "'%s/%s' is listed as a checkpoint and is not one of hookloop's, so it is not deleted.",

@@ -40,6 +40,7 @@ EXAMPLES = {
         "hookloop replay runs/one --iter 1200:1300 --hook RecordNorms",
     ),
     "verify-resume": ("hookloop verify-resume config.yaml --kills 5",),
+    "kill-test": ("hookloop kill-test config.yaml --ranks 4 --mtbf 20s --kills 20",),
     "verify-hooks": ("hookloop verify-hooks config.yaml",),
     "reproduce": ("hookloop reproduce runs/one",),
     "config": ("hookloop config config.yaml --sources",),

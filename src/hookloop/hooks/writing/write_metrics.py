@@ -118,6 +118,8 @@ class WriteMetrics(Writing):
         done, rules = run.progress, _best_rules(run)
         self._best.update(metrics, iter=done.iter, epoch=done.epoch, rules=rules)
         if self._trained:
+            if self._writer is not None:  # What the summary has must be among the lines, too.
+                self._writer.flush()
             self._update_summary(run)
             self._timetable.update(run)
 

@@ -36,10 +36,13 @@ class SharedGradients:
 
     def __init__(self, run: Run, optimizer: Optimizer, *, finds_unused: bool) -> None:
         self._run = run
-        self._parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        self._optimizer = optimizer
         self._is_joined = False
         self._replica = Replica(run.model, self._parameters, finds_unused=finds_unused)
         self._handle = optimizer.register_step_pre_hook(self._before_step)
+
+    def _parameters(self) -> list[Tensor]:
+        return [one for group in self._optimizer.param_groups for one in group["params"]]
 
     def join(self, loss: Tensor) -> Tensor:
         """Return a loss whose backward averages the gradients, also those that wait for a step.
@@ -81,7 +84,7 @@ class SharedGradients:
             ) from error
 
     def _average(self) -> None:
-        parameters = self._parameters
+        parameters = self._parameters()
         has = torch.tensor([float(one.grad is not None) for one in parameters])
         all_reduce(has, "max")
         factor = factor_of(self._run)

@@ -88,7 +88,7 @@ class ModelUpdate(Update):
     def backward(self, loss: Tensor) -> None:
         """Do nothing: ``train_step`` has done it."""
 
-    def note_no_loss(self, run: Run) -> None:
+    def note_no_loss(self, run: Run, *, is_of_rank: bool = False) -> None:
         """Do nothing: ``train_step`` makes its updates, and calls their losses what it likes."""
 
     def unscale(self) -> None:
