@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hookloop.short_runs.find_batch import FoundBatch, find_batch
     from hookloop.short_runs.find_lr import find_lr
     from hookloop.short_runs.short_run import ShortRun, short_run
-    from hookloop.trainer.meant_changes import Resume
+    from hookloop.trainer.intended_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
     from hookloop.trainer.trainer import Trainer
@@ -112,7 +112,7 @@ _NAMES_BY_MODULE = {
     "hookloop.update.update": ("Update",),
     "hookloop.errors": ("HookloopError", "LossWarning"),
     "hookloop.every": ("Every", "limit"),
-    "hookloop.trainer.meant_changes": ("Resume",),
+    "hookloop.trainer.intended_changes": ("Resume",),
     "hookloop.trainer.preparation": (
         "ActivationCheckpointing", "Cast", "ChannelsLast", "Compile",
     ),

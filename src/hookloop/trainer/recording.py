@@ -20,7 +20,7 @@ from hookloop.runs.layout import RunDir
 from hookloop.runs.policy import NOT_COMPARED
 from hookloop.runs.records import plain
 from hookloop.runs.trees import Difference, differences
-from hookloop.trainer.meant_changes import written
+from hookloop.trainer.intended_changes import written
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:

@@ -86,6 +86,22 @@ def test_checkpoints_in_the_store_that_the_config_names_are_found(tmp_path, monk
     sys.modules.pop("loaded_project")
 
 
+def test_the_best_is_found_in_another_store_than_the_last(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "loaded_project.py").write_text(MODULE)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    best = "{type: SaveCheckpoint, name: far, every: null, last: false, directory: far, best: loss}"
+    changes = [f"hooks=[{best}]", "default_hooks.checkpoint.best=null"]
+    build(load("config.yaml", changes), run_dir="run").train()
+    assert hookloop.load("run", checkpoint="best").checkpoint.startswith("far/run/best_loss")
+    # Where the code of a hook is missing, what is in the run's directory is still found.
+    config = (tmp_path / "run/config.yaml").read_text()
+    (tmp_path / "run/config.yaml").write_text(config.replace("SaveCheckpoint", "gone.Hook", 1))
+    assert hookloop.load("run", checkpoint="last").iteration == 12
+    sys.modules.pop("loaded_project")
+
+
 def test_a_store_that_no_config_names_is_not_opened(tmp_path):
     save = SaveCheckpoint(directory=str(tmp_path / "store"), best="val/loss")
     trainer = tiny_trainer(save, run_dir=tmp_path / "run")

@@ -28,7 +28,6 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.errors import CheckpointError
-from hookloop.objects.attributes import GENERATOR_TYPES, NO_STATE
 from hookloop.objects.held import (
     Held,
     Put,
@@ -38,15 +37,14 @@ from hookloop.objects.held import (
     is_stateful,
     places_of,
 )
+from hookloop.objects.marks import LONG, SAMPLED, Itself, mark_of
 from hookloop.objects.values import (
-    LONG,
+    GENERATOR_TYPES,
     MAPPINGS,
+    NO_STATE,
     PLAIN,
-    SAMPLED,
     CannotRestoreError,
-    Itself,
     container_of,
-    mark_of,
     restore_value,
     to_value,
 )

@@ -11,7 +11,7 @@ from torch.optim import lr_scheduler as schedulers
 from hookloop.errors import ArgumentError, CheckpointError
 from hookloop.hooks import SaveCheckpoint, StepSchedules, WriteMetrics
 from hookloop.lr_schedule import Schedule
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 
 SCHEDULES = {
     "none": None,

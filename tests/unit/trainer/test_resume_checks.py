@@ -7,8 +7,8 @@ from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop.errors import CheckpointError
 from hookloop.hooks import SaveCheckpoint
-from hookloop.trainer.compared import COMPARED, find_differences, is_meant
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
+from hookloop.trainer.resume_checks import COMPARED, find_differences, is_meant
 
 
 def save(tmp_path, **options):
