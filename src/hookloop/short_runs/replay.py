@@ -53,7 +53,7 @@ from hookloop.runs.trees import differences
 from hookloop.short_runs.route import Line, ReplayError, Route, Stretch
 from hookloop.short_runs.scratch import scratch_directory
 from hookloop.short_runs.short_run import short_run
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.trained_with import describe_training
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars

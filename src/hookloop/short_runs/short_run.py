@@ -19,7 +19,7 @@ from hookloop.outcome import Outcome
 from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World
 from hookloop.trainer.default_hooks import default_hooks, our_name, own_hooks
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
 
