@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
+    from hookloop.config.replaying import replay
     from hookloop.engine.hook import Hook, Priority
     from hookloop.engine.points import Point
     from hookloop.engine.progress import Progress
@@ -86,6 +87,7 @@ __all__ = [
     "find_lr",
     "limit",
     "load",
+    "replay",
     "short_run",
 ]
 
@@ -99,6 +101,7 @@ _NAMES_BY_MODULE = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
+    "hookloop.config.replaying": ("replay",),
     "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
     "hookloop.engine.points": ("Point",),

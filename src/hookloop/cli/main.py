@@ -21,6 +21,7 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
+    "Time travel": ("replay",),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
 }
@@ -43,7 +44,8 @@ COMMANDS = {
     "model": "summary summarize params parameters architecture",
     "find-lr": "lr-find lr_find lr-finder lrfind find-rate",
     "find-batch": "scale-batch-size batch-size auto-batch tune-batch",
-    "reproduce": "repeat replay rerun again",
+    "reproduce": "repeat rerun again",
+    "replay": "rewind goto step-back time-travel",
     "sweep": "tune search hpo optimize folds",
     "plan": "timetable schedule order",
     "runs": "list ls status experiments",

@@ -19,6 +19,7 @@ from hookloop.outcome import Outcome
 from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World
 from hookloop.trainer.default_hooks import default_hooks, our_name, own_hooks
+from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
 
@@ -60,7 +61,7 @@ def short_run(
     *,
     iters: int | None,
     hooks: Sequence[Hook] = (),
-    start: Saved | str | Path | None = None,
+    start: Saved | Resume | str | Path | None = None,
     leave_out: LeaveOut = reaches_outside,
     run_dir: Path | None = None,
     may_end_early: bool = False,
@@ -123,7 +124,9 @@ def short_run(
     return short
 
 
-def _location(start: Saved | str | Path | None) -> str | None:
+def _location(start: Saved | Resume | str | Path | None) -> Resume | str | None:
+    if isinstance(start, Resume):
+        return start
     if start is None or isinstance(start, str | Path):
         return None if start is None else str(start)
     return str(start.path)

@@ -74,6 +74,7 @@ def _describe_start(
         "config": plain(run.config) or None,
         "trained_with": described or None,
         "arguments": run.arguments,
+        "takes_part": [hook.name for hook in run.hooks if hook.takes_part_in_training],
         "versions": {"hookloop": VERSION, "python": platform.python_version()},
         "ranks": run.world.size,
         **describe_torch(run.device),
