@@ -21,6 +21,7 @@ import torch
 
 from hookloop import Hook, Trainer
 from hookloop.engine.plan import Calls, fire
+from hookloop.engine.points import POINTS
 from hookloop.engine.run import Run
 from hookloop_callbacks.stand_ins.lightning.pytorch import Callback
 from hookloop_callbacks.stand_ins.transformers import TrainerCallback
@@ -32,10 +33,8 @@ from hookloop_mmengine.hooks import Hook as MMEngineHook
 
 LIMIT = 3.0  # Microseconds per call.
 REPEATS, CALLS = 30, 2000
-ITERATION = (
-    "before_train_iter", "before_forward", "after_forward", "after_loss", "after_backward",
-    "before_update", "after_update", "after_train_iter",
-)  # fmt: skip
+WITHIN = [point.name for point in POINTS if point.within]
+ITERATION = ("before_train_iter", *WITHIN, "after_train_iter")
 
 
 EVENTS = ("after_train_iter", "on_lightning_batch_end", "on_transformers_step_end")

@@ -5,7 +5,7 @@ installed, in turns within one process (race.py); at the end the weights of all 
 bit. The hand-written loop takes part twice: the difference of the two is the noise. Hookloop is
 closer to it than that, so the two are compared once more, alone and for six times as many rounds.
 Then come common kinds of data (kinds.py), an empty mount point, what grows (growth.py), how long
-the start takes (start.py) and trainings on two ranks (ranks.py).
+the start takes (start.py) and trainings on two ranks (ranks.py, logical.py).
 Tables are printed, all figures go to a JSON file, and a picture shows the first ones.
 """
 
@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
-from bench import by_hand, growth, kinds, ours, ranks, report, start
+from bench import by_hand, growth, kinds, logical, ours, ranks, report, start
 from bench.race import Result, Train, race
 from bench.tiny import Case, Work
 from hookloop import Hook
@@ -163,6 +163,7 @@ def main() -> None:
     print(f"\n{kinds.HEAD}")
     kinds.show(by_kind)
     content["ranks"] = ranks.measure(quick=options.quick)
+    content["logical"] = logical.measure(turns=2 if options.quick else 8)
     options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if options.picture:
         report.draw(everyone, options.picture)

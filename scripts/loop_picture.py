@@ -6,7 +6,7 @@ against what this draws.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -33,13 +33,30 @@ class Box:
         return TITLE + PAD + sum(p.height + 8 if isinstance(p, Box) else ROW for p in self.parts)
 
 
-PASS = ["before_forward", "(forward)", "after_forward", "(loss)", "after_loss"]
+WORK = {
+    "after_forward": "(forward)",
+    "after_loss": "(loss)",
+    "after_backward": "(backward)",
+    "after_update": "(optimizer steps)",
+}
+"""What the loop does before a point."""
+
+
+def with_work(names: Iterable[str]) -> list[str | Box]:
+    """Return points with the work of the loop between them."""
+    return [part for name in names for part in (WORK.get(name), name) if part]
+
+
+# What is within the update stands in the table alone.
+MICROBATCH = [point.name for point in POINTS if point.within and not point.clock]
+UPDATE = [point.name for point in POINTS if point.within and point.clock]
 
 
 def evaluation(phase: str, title: str) -> Box:
     """Return the box of a validation, test or prediction."""
-    inner = PASS if phase != "predict" else PASS[:3]
-    batch = Box("each batch", [f"before_{phase}_iter", *inner, f"after_{phase}_iter"])
+    last = "after_loss" if phase != "predict" else "after_forward"
+    inner = MICROBATCH[: MICROBATCH.index(last) + 1]
+    batch = Box("each batch", [f"before_{phase}_iter", *with_work(inner), f"after_{phase}_iter"])
     return Box(
         title,
         [
@@ -67,10 +84,8 @@ TRAINING = Box(
                     "each iteration",
                     [
                         "before_train_iter",
-                        Box("each microbatch", [*PASS, "(backward)", "after_backward"]),
-                        "before_update",
-                        "(optimizer steps)",
-                        "after_update",
+                        Box("each microbatch", with_work(MICROBATCH)),
+                        *with_work(UPDATE),
                         "(the iteration is counted)",
                         "after_train_iter",
                     ],

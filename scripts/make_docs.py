@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).parent))  # A test loads this file by its path.
 
-from page_parts import capabilities, commands, config_keys, hooks, points, python_names
+from page_parts import commands, config_keys, hooks, points, python_names
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -20,7 +20,6 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated page with its content."""
     yield DOCS / "mount-points.md", points.page()
     yield DOCS / "hooks.md", hooks.page()
-    yield DOCS / "capabilities.md", capabilities.page(DOCS / "capabilities.md")
     yield DOCS / "reference" / "commands.md", commands.page()
     yield DOCS / "reference" / "config-keys.md", config_keys.page()
     for place, content in python_names.pages(PurePosixPath("reference/python")):

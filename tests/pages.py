@@ -30,7 +30,6 @@ PAGES = [
 GENERATED = [
     DOCS / "mount-points.md",
     DOCS / "hooks.md",
-    DOCS / "capabilities.md",
     DOCS / "reference" / "commands.md",
     DOCS / "reference" / "config-keys.md",
     *sorted((DOCS / "reference" / "python").glob("*.md")),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
+    from hookloop.config.replaying import replay
     from hookloop.engine.hook import Hook, Priority
     from hookloop.engine.points import Point
     from hookloop.engine.progress import Progress
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from hookloop.short_runs.find_batch import FoundBatch, find_batch
     from hookloop.short_runs.find_lr import find_lr
     from hookloop.short_runs.short_run import ShortRun, short_run
-    from hookloop.trainer.meant_changes import Resume
+    from hookloop.trainer.intended_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
     from hookloop.trainer.trainer import Trainer
@@ -86,6 +87,7 @@ __all__ = [
     "find_lr",
     "limit",
     "load",
+    "replay",
     "short_run",
 ]
 
@@ -99,6 +101,7 @@ _NAMES_BY_MODULE = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
+    "hookloop.config.replaying": ("replay",),
     "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
     "hookloop.engine.points": ("Point",),
@@ -109,7 +112,7 @@ _NAMES_BY_MODULE = {
     "hookloop.update.update": ("Update",),
     "hookloop.errors": ("HookloopError", "LossWarning"),
     "hookloop.every": ("Every", "limit"),
-    "hookloop.trainer.meant_changes": ("Resume",),
+    "hookloop.trainer.intended_changes": ("Resume",),
     "hookloop.trainer.preparation": (
         "ActivationCheckpointing", "Cast", "ChannelsLast", "Compile",
     ),

@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from hookloop import Hook
+from hookloop.engine import points
 
 POINTS = tuple(
     name
@@ -15,16 +16,7 @@ POINTS = tuple(
 )
 """Every mount point of this version, in alphabetical order."""
 
-WITHIN = frozenset(
-    {
-        "before_forward",
-        "after_forward",
-        "after_loss",
-        "after_backward",
-        "before_update",
-        "after_update",
-    }
-)
+WITHIN = frozenset(point.name for point in points.POINTS if point.within)
 """Those within an update, where no hook may act in `Trainer.loop`."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests import warm
+from tests.names import epoch_file
 
 from hookloop.runs.layout import RunDir
 
@@ -127,8 +128,8 @@ def test_the_written_config_trains_the_same_again_from_anywhere(
 
     done = hookloop("train", str(trained / "runs/first"), "--run-dir", "second", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    first = weights(trained / "runs/first", "epoch_2.pth")
-    second = weights(tmp_path / "second", "epoch_2.pth")
+    first = weights(trained / "runs/first", epoch_file(2))
+    second = weights(tmp_path / "second", epoch_file(2))
     assert all(torch.equal(first[name], second[name]) for name in first)  # type: ignore[arg-type]
 
 
@@ -142,7 +143,7 @@ def test_a_run_continues_where_it_ended(project: Path) -> None:
     done = hookloop("train", "runs/first", "--resume", "hooks.stop=null", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("completed: runs/first  ")
-    assert (project / "runs/first/epoch_3.pth").is_file()
+    assert (project / f"runs/first/{epoch_file(3)}").is_file()
 
 
 def test_resuming_finds_the_newest_run_of_the_same_config(project: Path) -> None:
@@ -161,7 +162,7 @@ def test_a_run_is_resumed_with_its_own_config_and_made_longer(project: Path) -> 
     assert "Resumed with a changed config: " in done.stderr
     assert "max_epochs: 3 -> 4" in done.stderr
     assert "hooks.stop: " in done.stderr
-    assert (project / "runs/first/epoch_4.pth").is_file()
+    assert (project / f"runs/first/{epoch_file(4)}").is_file()
     written = yaml.safe_load((project / "runs/first/config.yaml").read_text())
     assert written["max_epochs"] == 4
     again = hookloop("resume", "runs/first", cwd=project)
@@ -172,7 +173,7 @@ def test_a_run_is_resumed_with_its_own_config_and_made_longer(project: Path) -> 
 def test_a_resume_goes_back_to_the_checkpoint_that_is_given(project: Path) -> None:
     records = project / "runs/first/metrics.jsonl"
     before = len(records.read_text().splitlines())
-    done = hookloop("resume", "runs/first/epoch_1.pth", cwd=project)
+    done = hookloop("resume", f"runs/first/{epoch_file(1)}", cwd=project)
     assert done.returncode == 0, done.stderr
     assert len(records.read_text().splitlines()) == before + 1  # The test is made once more.
 
@@ -259,7 +260,7 @@ def test_a_run_is_evaluated_with_its_newest_checkpoint(project: Path, verb: str)
     assert done.returncode == 0, done.stderr
     phase = "test" if verb == "test" else "val"
     last = done.stdout.splitlines()[-1]
-    assert last.startswith(f"runs/first/epoch_2.pth  {phase}/loss ")
+    assert last.startswith(f"runs/first/{epoch_file(2)}  {phase}/loss ")
     accuracy = (project / "output.txt").read_text().partition(f"{phase}/accuracy ")[2].split()[0]
     assert last.endswith(f"{phase}/accuracy {accuracy}")
 
@@ -270,23 +271,25 @@ def test_a_run_is_evaluated_with_the_checkpoint_that_is_given_and_stays_as_it_is
     config = (project / "runs/first/config.yaml").read_text()
     best = RunDir(project / "runs/first").read_summary()["best"]
     older = hookloop(
-        "validate", "runs/first", "--checkpoint", "runs/first/epoch_1.pth", cwd=project
+        "validate", "runs/first", "--checkpoint", f"runs/first/{epoch_file(1)}", cwd=project
     )
     newest = hookloop("validate", "runs/first", "val_data.count=32", cwd=project)
     assert older.returncode == newest.returncode == 0, older.stderr + newest.stderr
     label, _, loss = older.stdout.splitlines()[-1].partition("  val/loss ")
     epoch_1 = (project / "output.txt").read_text().partition("epoch 1/3  val: loss ")[2]
-    assert label == "runs/first/epoch_1.pth" and loss.split()[0] == epoch_1.split()[0]
+    assert label == f"runs/first/{epoch_file(1)}" and loss.split()[0] == epoch_1.split()[0]
     assert (project / "runs/first/config.yaml").read_text() == config
     assert RunDir(project / "runs/first").read_summary()["best"] == best
 
 
 def test_a_config_is_evaluated_with_the_checkpoint_that_is_given(project: Path) -> None:
-    done = hookloop("test", "config.yaml", "--checkpoint", "runs/first/epoch_1.pth", cwd=project)
+    done = hookloop(
+        "test", "config.yaml", "--checkpoint", f"runs/first/{epoch_file(1)}", cwd=project
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith("runs/first/epoch_1.pth  test/loss ")
+    assert done.stdout.splitlines()[-1].startswith(f"runs/first/{epoch_file(1)}  test/loss ")
     assert [run.name for run in (project / "runs").iterdir()] == ["first"]
-    kept = ("--checkpoint", "runs/first/epoch_1.pth", "--run-dir", "kept")
+    kept = ("--checkpoint", f"runs/first/{epoch_file(1)}", "--run-dir", "kept")
     assert hookloop("test", "config.yaml", *kept, cwd=project).returncode == 0
     assert (project / "kept" / "summary.json").is_file()
 

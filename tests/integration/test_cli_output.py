@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests import warm
+from tests.names import epoch_file
 
 from hookloop.runs.layout import RunDir
 
@@ -90,7 +91,7 @@ def test_a_training_does_not_depend_on_its_output(project: Path, output: str) ->
     done = shell(f"hookloop train config.yaml --run-dir run {output}", project)
     assert done.returncode == 0, done.stderr
     assert RunDir(project / "run").read_summary()["status"] == "completed"
-    assert (project / "run" / "epoch_2.pth").is_file()
+    assert (project / "run" / epoch_file(2)).is_file()
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
     assert ("could not be written" in done.stderr) == ("full" in output)
 

@@ -195,12 +195,6 @@ def stand_in_for_slurm(directory, monkeypatch):
 # --- what the README promises besides ------------------------------------------------------------
 
 
-def test_the_readme_has_the_whole_table_of_costs():
-    speed = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
-    table = speed[speed.index("| work | hookloop | Ignite") :].partition("\n\n")[0]
-    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
 MEASURED = re.compile(r"^(?:\*\*)?Measured\b|^## Measured$", flags=re.MULTILINE)
 MONTHS = "January February March April May June July August September October November December"
 DATE = re.compile(rf"(?:{MONTHS.replace(' ', '|')}) 20\d\d")

@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 from tests import warm
+from tests.names import iter_file
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +93,7 @@ def test_a_script_ends(tmp_path, ending, code, status, persistent):
     assert f'"status": "{status}"' in (tmp_path / "summary.json").read_text()
     assert ("last line" in done.stdout) == (ending == "pass")
     if status == "interrupted" and code > 0:
-        assert (tmp_path / "iter_3.pth").exists()
+        assert (tmp_path / iter_file(3)).exists()
 
 
 def test_a_hook_that_exits_at_the_end_leaves_no_run_that_looks_alive(tmp_path):
@@ -118,7 +119,7 @@ def test_a_script_whose_terminal_is_closed_saves_and_ends(tmp_path):
     _, status = os.waitpid(process, 0)
     assert os.waitstatus_to_exitcode(status) == 129
     assert '"status": "interrupted"' in (tmp_path / "summary.json").read_text()
-    assert (tmp_path / "iter_3.pth").exists()
+    assert (tmp_path / iter_file(3)).exists()
 
 
 CELL = """
@@ -194,7 +195,7 @@ def test_cells_of_a_notebook_end_and_so_does_its_kernel(notebook, tmp_path):
     cell = CELL.format(epochs=2, run_dir=str(tmp_path / "interrupted"), ending=interrupt)
     reply, _ = notebook.run(f"{cell}\ntrainer.train()")
     assert reply["ename"] == "Interrupted"
-    assert (tmp_path / "interrupted" / "iter_3.pth").exists()
+    assert (tmp_path / "interrupted" / iter_file(3)).exists()
     assert notebook.run(COUNT)[1] == "0\n"
 
     notebook.client.shutdown()

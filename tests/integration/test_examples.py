@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
+from tests.names import epoch_file, iter_file
 
 from hookloop.cli.main import cli
 from hookloop.errors import DataError, ModelError
@@ -65,7 +66,7 @@ def test_the_digits_are_learnt(tmp_path):
     assert accuracies[-1] > 0.9
     assert "test/accuracy" in output
     assert str(tmp_path / "run") in output
-    assert (tmp_path / "run" / "epoch_4.pth").exists()
+    assert (tmp_path / "run" / epoch_file(4)).exists()
 
 
 def test_the_digits_that_were_mistaken_are_drawn(tmp_path):
@@ -185,7 +186,7 @@ def test_the_gpt_counts_tokens_and_writes(tmp_path):
     assert len(values(run_dir, "val/prose/loss")) == len(losses)
     assert all(speed > 0 for speed in values(run_dir, "train/tokens_per_second"))
     assert (run_dir / "samples.txt").read_text().count("--- iteration ") == len(losses)
-    last = torch.load(run_dir / "iter_30.pth", weights_only=True)
+    last = torch.load(run_dir / iter_file(30), weights_only=True)
     assert last["progress"]["tokens"] > 20_000 * (len(losses) - 1)
 
 
@@ -231,7 +232,7 @@ def test_a_text_classifier_thaws_its_encoder(tmp_path):
     assert values(run_dir, "test/accuracy")[-1] > 0.4  # One of eight is right by chance.
     earlier, later = (
         torch.load(run_dir / name, weights_only=True)["model"]
-        for name in ("epoch_5.pth", "epoch_6.pth")
+        for name in (epoch_file(5), epoch_file(6))
     )
     name = "body.embeddings.weight"
     assert not torch.equal(earlier[name], later[name])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_classifier
 
 from hookloop import hooks
@@ -15,7 +16,7 @@ from hookloop.writers.media import MediaFiles
 from hookloop.writers.records import Image, Table, Text
 
 CONTINUED = ("run.log", "metrics.jsonl", LOCK)
-READ_FIRST = ("last_checkpoint", "epoch_1.pth", "metrics.csv")
+READ_FIRST = ("last_checkpoint", epoch_file(1), "metrics.csv")
 """What a resume reads; what these links lead to is a matter of other tests."""
 
 
@@ -83,7 +84,7 @@ def test_no_file_of_a_run_is_written_through_a_link(
     assert len(planted) > 20
     victims, run = tmp_path / "victims", tmp_path / "run"
     victims.mkdir()
-    plant(run, [*planted, ".epoch_1.pth.staged"], victims)
+    plant(run, [*planted, f".{epoch_file(1)}.staged"], victims)
     train(run, project, resume="auto")
     assert {victim.read_text() for victim in victims.iterdir()} == {"precious"}
     assert not [name for name in planted if (run / name).is_symlink()]

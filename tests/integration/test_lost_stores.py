@@ -13,12 +13,14 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from tests.names import epoch_file, iter_file
 from tests.stores import Unreliable, open_unreliable
 from tests.tiny import make_classifier
 
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
+from hookloop.runs.checkpoint_names import best_name
 
 
 class At(Hook):
@@ -91,7 +93,7 @@ def test_a_slow_store_gets_every_checkpoint(tmp_path, url):
     _, outcome, _ = train(tmp_path / "run", save, goes, iters=6)
     assert outcome.problem is None
     Unreliable.become("well")
-    assert names(f"{url}/run") == {f"iter_{number}.pth" for number in range(1, 7)}
+    assert names(f"{url}/run") == {iter_file(number) for number in range(1, 7)}
 
 
 @pytest.mark.slow
@@ -110,7 +112,7 @@ def test_a_store_that_hangs_does_not_keep_checkpoints_from_another(tmp_path, url
     remote = SaveCheckpoint(1, directory=url, max_wait=0.3).named("remote")
     _, outcome, _ = train(tmp_path / "run", SaveCheckpoint(1, keep=3), remote, goes)
     assert "unreliable://" in outcome.problem
-    assert names(tmp_path / "run") == {"iter_48.pth", "iter_49.pth", "iter_50.pth"}
+    assert names(tmp_path / "run") == {iter_file(48), iter_file(49), iter_file(50)}
 
 
 @pytest.mark.slow
@@ -118,7 +120,7 @@ def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_
     run_dir = tmp_path / "run"
 
     def remove():
-        wait_for_checkpoint(run_dir, "iter_10.pth")
+        wait_for_checkpoint(run_dir, iter_file(10))
         shutil.rmtree(run_dir, ignore_errors=True)
 
     removes = At(iter_20=remove)
@@ -131,7 +133,7 @@ def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_
         line["iter"] for line in lines if line["phase"] == "train" and line["span"] == "iter"
     ]
     assert trained == list(range(1, 46))
-    assert {"config.yaml", "summary.json", "iter_45.pth"} <= set(os.listdir(run_dir))
+    assert {"config.yaml", "summary.json", iter_file(45)} <= set(os.listdir(run_dir))
     assert train(run_dir, SaveCheckpoint(10), iters=50, resume=True)[1].status == "completed"
 
 
@@ -139,7 +141,7 @@ def test_a_run_whose_directory_is_moved_writes_where_it_should(tmp_path, capsys)
     run_dir = tmp_path / "run"
 
     def move():
-        wait_for_checkpoint(run_dir, "iter_10.pth")  # A save that fails would be reported.
+        wait_for_checkpoint(run_dir, iter_file(10))  # A save that fails would be reported.
         run_dir.rename(tmp_path / "moved")
 
     _, outcome, _ = train(run_dir, SaveCheckpoint(10), At(iter_20=move), iters=45)
@@ -158,13 +160,13 @@ def test_a_directory_removed_after_the_last_save_gets_it_again(tmp_path):
         priority = 100
 
         def after_train(self, run):
-            while not (run_dir / "iter_9.pth").exists():
+            while not (run_dir / iter_file(9)).exists():
                 time.sleep(0.01)
             shutil.rmtree(run_dir, ignore_errors=True)
 
     _, outcome, _ = train(run_dir, SaveCheckpoint(9), Remove(), iters=9)
     assert outcome.problem is None
-    assert {"summary.json", "iter_9.pth", "metrics.jsonl"} <= set(os.listdir(run_dir))
+    assert {"summary.json", iter_file(9), "metrics.jsonl"} <= set(os.listdir(run_dir))
     assert json.loads((run_dir / "summary.json").read_text())["status"] == "completed"
 
 
@@ -204,7 +206,7 @@ def test_a_read_only_directory_at_the_end_loses_no_weights():
     assert done.returncode == 0, done.stderr
     assert "weights tensor(" in done.stdout
     assert "completed 1\n" in done.stdout
-    assert "epoch_3.pth' could not be saved: [Errno 13] Permission denied" in done.stdout
+    assert f"{epoch_file(3)}' could not be saved: [Errno 13] Permission denied" in done.stdout
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.ENOSPC])
@@ -272,9 +274,9 @@ def room_for(store, count):
 @pytest.mark.parametrize(
     ("keep", "room", "left", "problem"),
     [
-        (2, 2, {"iter_8.pth", "iter_9.pth"}, False),
-        (3, 2, {"iter_8.pth", "iter_9.pth"}, False),
-        (1, 1, {"iter_3.pth"}, True),  # The only good one is not deleted for one that may fail.
+        (2, 2, {iter_file(8), iter_file(9)}, False),
+        (3, 2, {iter_file(8), iter_file(9)}, False),
+        (1, 1, {iter_file(3)}, True),  # The only good one is not deleted for one that may fail.
     ],
 )
 def test_on_a_full_disk_the_oldest_is_deleted(tmp_path, keep, room, left, problem):
@@ -299,12 +301,12 @@ def test_the_best_and_those_kept_forever_are_never_deleted(tmp_path):
     run_dir = tmp_path / "run"
     train(run_dir, SaveCheckpoint(1, **options), Falling(), iters=4, val_every=1)
     before = names(run_dir)
-    assert {"best_score_iter_1.pth", "iter_2.pth", "iter_4.pth"} <= before
+    assert {best_name("score", iter_file(1)), iter_file(2), iter_file(4)} <= before
     with room_for(run_dir, 4):
         save = SaveCheckpoint(1, **options)
         train(run_dir, save, Falling(), iters=9, val_every=1, resume=True)
     after = names(run_dir)
-    assert {"best_score_iter_1.pth", "iter_2.pth", "iter_4.pth"} <= after
+    assert {best_name("score", iter_file(1)), iter_file(2), iter_file(4)} <= after
     assert CheckpointStore(run_dir).newest() is not None
 
 
@@ -317,4 +319,4 @@ def test_an_interrupted_wait_for_a_store_is_in_the_summary(tmp_path, url):
         train(tmp_path / "run", SaveCheckpoint(3, directory=url), At(iter_3=go_away), iters=3)
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["status"] == "interrupted"
-    assert "iter_3.pth' could not be saved: the wait for its store" in summary["problem"]
+    assert f"{iter_file(3)}' could not be saved: the wait for its store" in summary["problem"]

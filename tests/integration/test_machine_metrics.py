@@ -3,6 +3,7 @@
 from time import perf_counter
 
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_trainer
 
 from hookloop import Hook, Machine
@@ -45,7 +46,7 @@ def test_equal_runs_are_equal_for_diff_and_reproduce_and_in_their_checkpoints(tm
     assert found["first_difference"] is None and found["only"] == {}
     assert "train/loss" in found["metrics"]
     first, second = (
-        torch.load(folder / "epoch_2.pth", weights_only=True) for folder in (one, other)
+        torch.load(folder / epoch_file(2), weights_only=True) for folder in (one, other)
     )
     assert compare(first, second) == []
 

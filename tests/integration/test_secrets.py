@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from tests.names import epoch_file
 
 from hookloop.cli.main import cli
 from hookloop.config.build import build
@@ -154,7 +155,7 @@ def test_references_are_what_is_written(project: Path) -> None:
     }
     assert written["model"]["width"] == "${env:TEST_WIDTH}"
     assert written["optimizer"]["lr"] == "${env:TEST_LR,0.1}"
-    checkpoint = torch.load(project / "run" / "epoch_1.pth", weights_only=True)
+    checkpoint = torch.load(project / "run" / epoch_file(1), weights_only=True)
     assert checkpoint["config"] == written
     assert not leaks(project / "run", HOST, TOKEN)
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.names import epoch_file
 
 # Windows has none of these modules and signals, opens no directory, flushes no file that is open
 # for reading only, and has links for some users only.
@@ -71,6 +72,6 @@ def test_a_run_needs_nothing_that_windows_lacks(tmp_path):
     assert first == ["completed", None, 6, []]
     assert second == ["completed", None, 12, []]
     files = {path.name for path in (tmp_path / "run").iterdir()}
-    assert {"epoch_3.pth", "epoch_4.pth", "last_checkpoint", "checkpoints.json"} <= files
+    assert {epoch_file(3), epoch_file(4), "last_checkpoint", "checkpoints.json"} <= files
     assert any(name.startswith("best_loss") for name in files)
     assert not [name for name in files if ".tmp" in name or "staged" in name]

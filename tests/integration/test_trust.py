@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests import warm
+from tests.names import epoch_file
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +85,7 @@ def test_a_checkpoint_in_another_store_has_to_be_named(project: Path) -> None:
     hookloop(project, "train", "mine.yaml", hooks, "--run-dir", "run")
     output = hookloop(project, "resume", "--config", "mine.yaml", "run", code=2)
     assert "is not a store of this run, so it is not opened" in output
-    named = "big/run/epoch_1.pth"
+    named = f"big/run/{epoch_file(1)}"
     arguments = ("--config", "mine.yaml", "--checkpoint", named, "run", "max_epochs=2")
     assert "completed: run" in hookloop(project, "resume", *arguments)
     assert "completed: run" in hookloop(project, "resume", "run", "max_epochs=3")
@@ -103,8 +104,8 @@ def make_hostile(run: Path) -> Path:
     )
     (run / "summary.json").write_text('{"status": "running", "reason": "\\u001b[2Jgone"}')
     (run / "metrics.jsonl").write_text('{"iter": 1}\n')
-    (run / "last_checkpoint").write_text("reference://::data:,x/epoch_1.pth")
-    (run / "epoch_1.pth").write_bytes(b"cos\nsystem\n(S'" + command.encode() + b"'\ntR.")
+    (run / "last_checkpoint").write_text(f"reference://::data:,x/{epoch_file(1)}")
+    (run / epoch_file(1)).write_bytes(b"cos\nsystem\n(S'" + command.encode() + b"'\ntR.")
     return trace
 
 
@@ -115,6 +116,6 @@ def test_what_only_reads_runs_nothing(project: Path) -> None:
     looked = hookloop(project, "train", "mine.yaml", "--resume", "max_epochs=2", code=2)
     assert "a Python file is not read here" in looked
     hookloop(project, "resume", "--config", "mine.yaml", "runs/theirs", code=2)
-    theirs = "runs/theirs/epoch_1.pth"
+    theirs = f"runs/theirs/{epoch_file(1)}"
     hookloop(project, "validate", "mine.yaml", f"load_from={theirs}", "val_data=net.data", code=2)
     assert not trace.exists()

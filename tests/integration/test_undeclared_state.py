@@ -7,6 +7,7 @@ import signal
 import pytest
 import torch
 from tests.integration.undeclared_kinds import KINDS, Samples
+from tests.names import iter_file
 from tests.ranks import each_rank, on_ranks
 from torch.utils.data import DataLoader
 
@@ -71,9 +72,7 @@ def train_and_kill(kind, place, size):
     ends = each_rank(lambda: train(kind, place / "killed", KILLED_AT), size)
     assert all(end.code == -signal.SIGKILL for end in ends)
     resumed = on_ranks(lambda: train(kind, place / "killed"), size)
-    finals = [
-        CheckpointStore(place / name).load(f"iter_{ITERS}.pth") for name in ("whole", "killed")
-    ]
+    finals = [CheckpointStore(place / name).load(iter_file(ITERS)) for name in ("whole", "killed")]
     return compare(*finals), whole[0], resumed[0]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.alike import assert_alike
+from tests.names import epoch_file
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_what_differs_by_rounding_is_alike(recorded, found):
         (0.1561535, 0.1561935),
         (1, 1.0),
         (3, 4),
-        ("epoch_2.pth", "epoch_3.pth"),
+        (epoch_file(2), epoch_file(3)),
         ("loss: 0.9114", "loss: 0.9117"),
         ("loss: 0.9114", "error: 0.9114"),
         ("lr: 1.0000e-01", "lr: 1.0100e-01"),

@@ -1,6 +1,7 @@
 """What pages show is held against what is printed: word by word, numbers with some room."""
 
 import pytest
+from tests.names import epoch_file
 from tests.printed import assert_printed, file_of, run_console
 
 
@@ -15,7 +16,7 @@ from tests.printed import assert_printed, file_of, run_console
         ("one\n...\ntwo", "one\ntwo"),
         ("one\n...\ntwo", "one\nmore\ntwo"),
         ("a  b", "a b"),
-        ("1e+30 and epoch_1.pth", "1e+30 and epoch_1.pth"),
+        (f"1e+30 and {epoch_file(1)}", f"1e+30 and {epoch_file(1)}"),
     ],
 )
 def test_what_agrees(shown, printed):
@@ -29,7 +30,7 @@ def test_what_agrees(shown, printed):
         ("stopped", "completed"),
         ("epoch 4", "epoch 5"),
         ("one", "one\ntwo"),
-        ("epoch_1.pth", "epoch_2.pth"),
+        (epoch_file(1), epoch_file(2)),
         ("0.5 ... 0.7", "0.5 and 0.9"),
     ],
 )

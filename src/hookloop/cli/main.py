@@ -21,7 +21,8 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
-    "Proofs": ("verify-resume", "verify-hooks", "reproduce"),
+    "Time travel": ("replay",),
+    "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
 }
 """The verbs by purpose, in the order of their use."""
@@ -43,7 +44,8 @@ COMMANDS = {
     "model": "summary summarize params parameters architecture",
     "find-lr": "lr-find lr_find lr-finder lrfind find-rate",
     "find-batch": "scale-batch-size batch-size auto-batch tune-batch",
-    "reproduce": "repeat replay rerun again",
+    "reproduce": "repeat rerun again",
+    "replay": "rewind goto step-back time-travel",
     "sweep": "tune search hpo optimize folds",
     "plan": "timetable schedule order",
     "runs": "list ls status experiments",

@@ -28,7 +28,7 @@ from hookloop.hooks.writing.write_to import WriteTo
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.inputs import check_model, expected_progress
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.preparation import Preparation, Prepared
 from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE
 from hookloop.trainer.start import Start

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hookloop.engine.loop import Validation
     from hookloop.metrics.meters import Meters, Metric
     from hookloop.metrics.results import LiveResults, Results, without_phase
-    from hookloop.objects.attributes import NO_STATE, is_equal, restore_state, to_state
+    from hookloop.objects.values import NO_STATE, is_equal, restore_state, to_state
     from hookloop.parallel.ranks import Ranks
     from hookloop.parallel.replicated import Replica
     from hookloop.parallel.world import assume, choose_device
@@ -88,7 +88,7 @@ _PATHS = {
     "LogFile": "hookloop.runs.log:LogFile",
     "Meters": "hookloop.metrics.meters:Meters",
     "Metric": "hookloop.metrics.meters:Metric",
-    "NO_STATE": "hookloop.objects.attributes:NO_STATE",
+    "NO_STATE": "hookloop.objects.values:NO_STATE",
     "Place": "hookloop.data.ranks.place:Place",
     "Ranks": "hookloop.parallel.ranks:Ranks",
     "Replica": "hookloop.parallel.replicated:Replica",
@@ -104,16 +104,16 @@ _PATHS = {
     "current_logs": "hookloop.runs.run_log:current_logs",
     "infer_rule": "hookloop.runs.policy:infer_rule",
     "is_checkpoint_file": "hookloop.checkpoint.store.ours:is_checkpoint_file",
-    "is_equal": "hookloop.objects.attributes:is_equal",
+    "is_equal": "hookloop.objects.values:is_equal",
     "join_divided": "hookloop.trainer.several_ranks:join_divided",
     "length_of": "hookloop.data.position.measures:length_of",
     "load_checkpoint": "hookloop.checkpoint.store.store:load",
     "load_newest": "hookloop.checkpoint.choose:load_newest",
     "numbered": "hookloop.trainer.adapters:numbered",
     "pair_of": "hookloop.data.batch:pair_of",
-    "restore_state": "hookloop.objects.attributes:restore_state",
+    "restore_state": "hookloop.objects.values:restore_state",
     "to_portable": "hookloop.data.portable:to_portable",
-    "to_state": "hookloop.objects.attributes:to_state",
+    "to_state": "hookloop.objects.values:to_state",
     "trusted_location": "hookloop.checkpoint.choose:trusted_location",
     "without_phase": "hookloop.metrics.results:without_phase",
 }

@@ -1,13 +1,14 @@
-"""Values in a form that a checkpoint can hold and that says what they are.
+"""Values in the forms that a checkpoint can hold, and back.
 
-Unlike a state of `attribute_state`, it can be turned back without the old value: one that was None
-when the script began may be a deque of arrays later.
+A checkpoint holds tensors and plain containers; other attributes (the data, a model) are left
+alone. A *state* says nothing of its type and is put into the value that is there, as that of a
+sampler. A *value* says what it is and needs none there: what was None when the script began may be
+a deque of arrays later.
 """
 
 from __future__ import annotations
 
 import random
-import zlib
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
@@ -20,17 +21,20 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from hookloop.objects.attributes import (
-    GENERATOR_TYPES,
-    MOST,
-    NO_STATE,
-    SCALARS,
-    restore_state,
-    to_state,
-)
+NO_STATE = object()
+"""Returned for a value that a checkpoint cannot hold."""
+
+MOST = 10_000_000
+"""Elements of a container; a larger one is not saved."""
+
+SCALARS = frozenset({bool, int, float, str, type(None)})
+
+GENERATOR_TYPES = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
 
 KIND = "#kind"
 """The key of a mapping that stands for a value of another type."""
+
+CONTAINERS = frozenset({list, tuple, dict})
 
 PLAIN = SCALARS | {bytes, complex, torch.dtype, torch.device}
 """Types that a file holds as they are."""
@@ -43,15 +47,6 @@ OWN_KINDS: tuple[type, ...] = (dict, list, set, deque)
 
 FACTORIES = {kind.__name__: kind for kind in (int, float, bool, str, list, dict, set)}
 """What a `defaultdict` may be built with."""
-
-SAMPLED = 1024
-"""How many parts of a large tensor a checksum reads."""
-
-LARGE = 1 << 26
-"""Bytes above which a checksum reads only parts of a tensor."""
-
-LONG = 10_000
-"""Entries above which only some of a container are looked at to see whether it has changed."""
 
 
 class CannotRestoreError(Exception):
@@ -72,6 +67,127 @@ def container_of(value: object) -> type | None:
     if isinstance(value, OWN_KINDS) and not getattr(value, "__dict__", None):
         return next(one for one in OWN_KINDS if isinstance(value, one))
     return None
+
+
+# --- a state -----------------------------------------------------------------------------------
+
+
+def to_state(value: object) -> object:
+    """Return a copy of a value in a form that a checkpoint can hold, or `NO_STATE`.
+
+    >>> to_state({"a": [1, 2]}), to_state({3}), to_state(object()) is NO_STATE
+    ({'a': [1, 2]}, [3], True)
+    """
+    kind = type(value)
+    # The exact type: an enum member is an int, but would come back as a plain one.
+    if kind in SCALARS:
+        return value
+    if kind in CONTAINERS:
+        return _state_of_parts(value, MOST)
+    if isinstance(value, set | frozenset | deque):
+        return _state_of_parts(list(value), MOST)
+    return _state_of_one(value)
+
+
+def _state_of_one(value: object) -> object:  # noqa: PLR0911 - a line for each kind
+    """Return the state of what is not a container; both forms have it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, np.ndarray):
+        try:
+            return torch.from_numpy(value.copy())
+        except (TypeError, ValueError):  # Text, objects, foreign bytes: torch has no type for them.
+            return NO_STATE
+    if isinstance(value, torch.Generator):
+        return value.get_state()
+    if isinstance(value, random.Random):
+        return value.getstate()
+    if isinstance(value, np.random.Generator):
+        return _as_tensors(value.bit_generator.state)
+    if isinstance(value, np.random.RandomState):
+        return _as_tensors(value.get_state(legacy=False))
+    return NO_STATE
+
+
+def _state_of_parts(values: object, room: int) -> object:  # noqa: PLR0911 - all or nothing
+    """Return the state of a plain container: all or nothing, as a list with gaps is another."""
+    if isinstance(values, dict):
+        if not {type(key) for key in values} <= SCALARS:
+            return NO_STATE
+        parts = _state_of_parts(list(values.values()), room)
+        return parts if parts is NO_STATE else dict(zip(values, cast("Any", parts), strict=True))
+    listed = cast("list[object] | tuple[object, ...]", values)
+    if len(listed) > room:
+        return NO_STATE
+    if _is_flat(listed):
+        return listed if isinstance(listed, tuple) else list(listed)
+    states: list[object] = []
+    for one in listed:
+        # It is restored without the old value, so it must be of a type that needs none.
+        if isinstance(one, np.ndarray | torch.Generator | set | deque):
+            return NO_STATE
+        state = _state_of_parts(one, room) if type(one) in CONTAINERS else to_state(one)
+        if state is NO_STATE:
+            return NO_STATE
+        room -= len(state) if isinstance(state, list | tuple | dict) else 1
+        states.append(state)
+    return tuple(states) if isinstance(listed, tuple) else states
+
+
+def restore_state(old: Any, state: Any) -> object:  # noqa: ANN401, PLR0911 - a line for each kind
+    """Return a value restored from its state: in place if others may refer to the same object.
+
+    Args:
+        old: The current value.
+        state: What `to_state` returned for the value to restore.
+    """
+    if isinstance(old, np.generic):
+        return cast("object", np.asarray(state, old.dtype)[()])
+    if isinstance(old, np.ndarray):
+        new = state.numpy()
+        if old.shape != new.shape or old.dtype != new.dtype or not old.flags.writeable:
+            return cast("object", new.copy())
+        old[...] = new
+        return old
+    if isinstance(old, Tensor):
+        if old.shape != state.shape or old.dtype != state.dtype:
+            return cast("object", state.to(old.device, copy=True))
+        with torch.no_grad():
+            return old.copy_(state)
+    if isinstance(old, GENERATOR_TYPES):
+        return _restore_generator(old, state)
+    # A copy: the checkpoint must not change when the object does.
+    copied = to_state(state)
+    if isinstance(old, frozenset):
+        return frozenset(state) if isinstance(state, list) else state
+    if not isinstance(old, OWN_KINDS):
+        return state if copied is NO_STATE else copied
+    fits = isinstance(state, list) or (isinstance(state, dict) and isinstance(old, dict | set))
+    return _refill(old, copied, type(old)) if fits else state
+
+
+def _restore_generator(old: Any, state: Any) -> object:  # noqa: ANN401 - each has its own
+    if isinstance(old, torch.Generator):
+        old.set_state(state)
+    elif isinstance(old, random.Random):
+        old.setstate((state[0], tuple(state[1]), state[2]))
+    elif isinstance(old, np.random.Generator):
+        old.bit_generator.state = cast("Any", _as_arrays(state))
+    else:
+        old.set_state(_as_arrays(state))
+    return cast("object", old)
+
+
+def _refill(old: object, new: object, kind: Any) -> object:  # noqa: ANN401 - a type of containers
+    """Give a container other contents; ``kind`` is the class whose methods do it."""
+    kind.clear(old)
+    (kind.extend if issubclass(kind, list | deque) else kind.update)(old, new)
+    return old
+
+
+# --- a value -----------------------------------------------------------------------------------
 
 
 def to_value(value: object, most: int = MOST) -> object:
@@ -99,12 +215,12 @@ def _copied(value: object, room: list[int]) -> object:  # noqa: C901, PLR0911, P
     if isinstance(value, Tensor):
         return _tensor(value)
     if isinstance(value, np.ndarray):
-        state = to_state(value)
+        state = _state_of_one(value)
         return state if state is NO_STATE else {KIND: "array", "value": state}
     if isinstance(value, np.generic):
         return {KIND: "number", "type": value.dtype.str, "value": value.item()}
     if isinstance(value, GENERATOR_TYPES):
-        return {KIND: "generator", "type": _name_of(value), "state": to_state(value)}
+        return {KIND: "generator", "type": _name_of(value), "state": _state_of_one(value)}
     if isinstance(value, PurePath):
         return {KIND: "path", "value": str(value)}
     if isinstance(value, Enum):
@@ -127,7 +243,7 @@ def _copied(value: object, room: list[int]) -> object:  # noqa: C901, PLR0911, P
 def _tensor(value: Tensor) -> object:
     if is_lazy(value):
         return NO_STATE
-    copied = value.detach().to("cpu", copy=True)
+    copied = _state_of_one(value)
     if value.device.type == "cpu":
         return copied
     return {KIND: "tensor", "value": copied}
@@ -188,10 +304,7 @@ def is_plain(value: object) -> bool:
     return isinstance(value, list | tuple | set) and all(map(is_plain, value))
 
 
-# --- back --------------------------------------------------------------------------------------
-
-
-def restore_value(old: object, state: object, device: torch.device) -> object:  # noqa: PLR0911 - a line for each kind
+def restore_value(old: object, state: object, device: torch.device) -> object:
     """Return a value restored from its state: in place if others may refer to the same object.
 
     Args:
@@ -207,21 +320,15 @@ def restore_value(old: object, state: object, device: torch.device) -> object:  
         return _as_own(old, str(state["type"]), new)
     if isinstance(old, Tensor) and isinstance(new, Tensor):  # Perhaps a parameter, and stays one.
         return restore_state(old, new)
-    if new is old or type(new) is not type(old):
+    kind = type(old)
+    if new is old or type(new) is not kind:
         return new
     if isinstance(old, np.ndarray):
         return restore_state(old, torch.from_numpy(new))
-    if isinstance(old, list):
-        old[:] = cast("list[object]", new)
-        return old
-    if isinstance(old, dict | set):
-        old.clear()
-        old.update(cast("Any", new))
-        return old
-    if isinstance(old, deque) and old.maxlen == cast("deque[object]", new).maxlen:
-        old.clear()
-        old.extend(cast("deque[object]", new))
-        return old
+    if isinstance(old, list | dict | set) or (
+        isinstance(old, deque) and old.maxlen == cast("deque[object]", new).maxlen
+    ):
+        return _refill(old, new, kind)
     return new
 
 
@@ -272,18 +379,8 @@ def _as_own(old: object, name: str, new: object) -> object:
         raise CannotRestoreError(f"it was of the class {name}")
     if isinstance(old, tuple):
         return cast("object", tuple.__new__(cast("type[Any]", kind), cast("Any", new)))
-    if isinstance(old, list):
-        list.__setitem__(old, slice(None), cast("list[object]", new))
-    elif isinstance(old, dict):
-        dict.clear(old)
-        dict.update(old, cast("dict[object, object]", new))
-    elif isinstance(old, set):
-        set.clear(old)
-        set.update(old, cast("set[object]", new))
-    elif isinstance(old, deque):
-        deque.clear(old)
-        deque.extend(old, cast("deque[object]", new))
-    return old
+    base = next((one for one in OWN_KINDS if isinstance(old, one)), None)
+    return old if base is None else _refill(old, new, base)
 
 
 def _bytes(old: object, code: str, value: bytes) -> object:
@@ -318,110 +415,40 @@ def _generator(old: object, state: Mapping[str, object]) -> object:
             old = np.random.Generator(getattr(np.random, name)())
         else:
             raise CannotRestoreError(f"it was a generator of the type {name}")
-    return restore_state(old, state["state"])
+    return _restore_generator(old, state["state"])
 
 
-# --- whether a value has changed ---------------------------------------------------------------
+# --- of both -----------------------------------------------------------------------------------
 
 
-def mark_of(value: object) -> object:  # noqa: PLR0911 - a line for each kind
-    """Return what tells a value from what it was before, without keeping all of it.
-
-    Of what is large, only some is looked at.
-
-    >>> mark_of([1, 2]) == mark_of([1, 2]), mark_of([1, 2]) == mark_of([2, 1])
-    (True, False)
-    """
-    kind = type(value)
-    if kind in PLAIN:  # 1, 1.0 and True are equal to Python, and NaN is not equal to itself.
-        return kind.__name__, repr(value) if kind is float else value
-    if isinstance(value, Tensor):
-        if is_lazy(value):
-            return "lazy", id(value)
-        local = value.detach()
-        return "tensor", str(value.dtype), tuple(value.shape), checksum(local)
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return "array", value.dtype.str, value.shape, _checksum_of_array(value)
-    if isinstance(value, GENERATOR_TYPES):
-        return "generator", _mark_of_parts([to_state(value)])
-    if isinstance(value, bytearray | array):
-        return kind.__name__, len(value), zlib.crc32(value)
-    container = container_of(value)
-    if container in MAPPINGS:
-        mapping = cast("dict[object, object]", value)
-        return (
-            kind.__name__,
-            len(mapping),
-            _mark_of_parts(mapping),
-            _mark_of_parts(mapping.values()),
-        )
-    if container is not None:
-        return kind.__name__, len(cast("list[object]", value)), _mark_of_parts(cast("Any", value))
-    if isinstance(value, np.generic | Enum | PurePath):
-        return kind.__name__, str(value)
-    return f"{kind.__module__}.{kind.__qualname__}", Itself(value)
+def is_equal(one: object, other: object) -> bool:
+    """Return whether two states are equal, tensors by all of their numbers."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        one, other = (v if v.layout is torch.strided else v.to_dense() for v in (one, other))
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        mapping = cast("dict[object, object]", other)
+        return one.keys() == mapping.keys() and all(is_equal(one[k], mapping[k]) for k in one)
+    if isinstance(one, list | tuple) and not _is_flat(one):
+        sequence = cast("list[object]", other)
+        return len(one) == len(sequence) and all(map(is_equal, one, sequence))
+    return bool(one == other or (one != one and other != other))  # Or both are NaN.
 
 
-class Itself:
-    """Equal to the same object only; it keeps the object, as another may get its address.
-
-    Args:
-        value: The object.
-    """
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Itself) and self._value is other._value
-
-    def __hash__(self) -> int:
-        return id(self._value)
-
-    def __repr__(self) -> str:
-        return f"<{id(self._value)}>"
+def _is_flat(values: list[object] | tuple[object, ...]) -> bool:
+    # Most lists of a sampler are long and flat, and a set of their types is made quickly.
+    return {type(value) for value in values} <= SCALARS
 
 
-def _mark_of_parts(parts: Iterable[object]) -> object:
-    listed = list(parts)
-    chosen = listed if len(listed) <= LONG else listed[:: len(listed) // SAMPLED]
-    if {type(one) for one in chosen} <= {int, str, bool, type(None)}:
-        return zlib.crc32(repr(chosen).encode())
-    return zlib.crc32(repr([mark_of(one) for one in chosen]).encode())
+def _as_tensors(state: object) -> object:
+    if isinstance(state, dict):
+        return {key: _as_tensors(part) for key, part in state.items()}
+    return torch.from_numpy(state.copy()) if isinstance(state, np.ndarray) else state
 
 
-def checksum(value: Tensor) -> int:
-    """Return a checksum of a tensor; of a large one, of parts all over it."""
-    if value.layout is not torch.strided or value.is_quantized:
-        return zlib.crc32(repr([checksum(one) for one in _dense_parts(value)]).encode())
-    if hasattr(value, "to_local"):  # Of a tensor that is spread over ranks, this rank's part.
-        value = value.to_local()
-    flat = value.contiguous().view(-1)
-    if flat.element_size() * flat.numel() > LARGE:
-        size = max(1, 4096 // flat.element_size())
-        step = flat.numel() // SAMPLED
-        flat = torch.stack([flat[i * step : i * step + size] for i in range(SAMPLED)]).view(-1)
-    if not flat.numel():
-        return 0
-    return zlib.crc32(flat.view(torch.uint8).cpu().numpy().data)
-
-
-def _dense_parts(value: Tensor) -> list[Tensor]:
-    """Return the dense tensors of which a sparse or quantized one consists."""
-    if value.is_quantized:
-        return [value.int_repr()]
-    if value.layout is torch.sparse_coo:
-        value = value.coalesce()
-        return [value.indices(), value.values()]
-    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [value.crow_indices(), value.col_indices(), value.values()]
-    if value.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [value.ccol_indices(), value.row_indices(), value.values()]
-    return []
-
-
-def _checksum_of_array(value: np.ndarray[Any, Any]) -> int:
-    try:
-        return checksum(torch.from_numpy(value))
-    except (TypeError, ValueError):  # Text, or a layout that torch does not know.
-        return zlib.crc32(np.ascontiguousarray(value).tobytes())
+def _as_arrays(state: object) -> object:
+    if isinstance(state, dict):
+        return {key: _as_arrays(part) for key, part in state.items()}
+    return state.numpy() if isinstance(state, Tensor) else state

@@ -40,7 +40,9 @@ def compare_runs(one: RunDir, other: RunDir) -> dict[str, object]:
         "environment": differing(*(read_environment(run) for run in (one, other))),
         "source": differing(*(read_source(run) for run in (one, other))),
         "metrics": compare_metrics(
-            history(one), history(other), {*machine_metrics(one), *machine_metrics(other)}
+            history(one, afterwards=False),
+            history(other, afterwards=False),
+            {*machine_metrics(one), *machine_metrics(other)},
         ),
     }
 

@@ -69,7 +69,7 @@ class Interventions:
         """
         if self._file is None:
             return
-        time = datetime.now(UTC).isoformat(timespec="seconds")
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"what": what, "iter": iteration, "time": time, **values}
         self._waiting.append(to_json(line) + "\n")
         self._write()

@@ -8,6 +8,7 @@ Laid out like this::
       metrics.jsonl      one JSON object per line
       run.log            warnings, failures and how it ended, with times
       interventions.jsonl  what happened to it from outside: starts, changes, requests, rewinds
+      afterwards.jsonl   metrics that replays recorded, of iterations long past
       summary.json       how the run ended (see ``write_summary``)
       last_checkpoint    the name of the newest checkpoint
       epoch_5.pth        checkpoints
@@ -143,6 +144,11 @@ class RunDir:
     def interventions_file(self) -> Path:
         """What happened to the run from outside, one JSON object per line."""
         return self.path / "interventions.jsonl"
+
+    @property
+    def afterwards_file(self) -> Path:
+        """What replays have recorded of past iterations, one JSON object per line."""
+        return self.path / "afterwards.jsonl"
 
     @property
     def last_checkpoint_file(self) -> Path:

@@ -33,10 +33,11 @@ class RunLock:
 
     Args:
         directory: The run's directory, which has to exist.
+        name: The file of the lock; by default that of a training.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / LOCK
+    def __init__(self, directory: Path, name: str = LOCK) -> None:
+        self._path = directory / name
         self._file: int | None = None
         self._process = 0
 

@@ -16,8 +16,10 @@ from hookloop.errors import HookloopError
 from hookloop.every import count_of
 from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.outcome import Outcome
+from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World
 from hookloop.trainer.default_hooks import default_hooks, our_name, own_hooks
+from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
 
@@ -59,7 +61,7 @@ def short_run(
     *,
     iters: int | None,
     hooks: Sequence[Hook] = (),
-    start: Saved | str | Path | None = None,
+    start: Saved | Resume | str | Path | None = None,
     leave_out: LeaveOut = reaches_outside,
     run_dir: Path | None = None,
     may_end_early: bool = False,
@@ -122,7 +124,9 @@ def short_run(
     return short
 
 
-def _location(start: Saved | str | Path | None) -> str | None:
+def _location(start: Saved | Resume | str | Path | None) -> Resume | str | None:
+    if isinstance(start, Resume):
+        return start
     if start is None or isinstance(start, str | Path):
         return None if start is None else str(start)
     return str(start.path)
@@ -190,9 +194,10 @@ def shortened(
         changed |= {"checkpoint": checkpoints} if checkpoints is not None else {}
         changed |= {"console": None} if is_quiet else {}
         checkpoints = None
+    logical = Parallel.parse(given.get("parallel")).logical  # type: ignore[arg-type]
     standard = default_hooks(
         cast("Mapping[str, Hook | None] | Literal[False]", changed),
-        is_alone=World.from_environment().is_alone,
+        is_alone=World.from_environment().is_alone or bool(logical),
     )
     own = own_hooks(cast("Iterable[Hook] | Mapping[str, Hook | None] | None", given.get("hooks")))
     kept = [hook for hook in [*standard, *own] if is_kept(hook)]

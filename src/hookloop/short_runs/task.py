@@ -90,12 +90,15 @@ class Ended:
         return HookloopError(f"The training ended with exit code {self.code}:\n{tail}")
 
 
-def run_task(module: str, task: TrainingTask) -> Ended:
+def run_task(
+    module: str, task: TrainingTask, started: Callable[[int], None] | None = None
+) -> Ended:
     """Train in a new process, and wait for its end, of which nothing is left running.
 
     Args:
         module: What the process runs: it gets the task as JSON, and calls `work_on`.
         task: The task.
+        started: Called with the number of the process.
     """
     task.result_file.unlink(missing_ok=True)
     said = Path(task.run_dir).with_suffix(".log")
@@ -111,6 +114,8 @@ def run_task(module: str, task: TrainingTask) -> Ended:
             start_new_session=True,  # A group of its own, which is ended as a whole.
         ) as process,
     ):
+        if started is not None:
+            started(process.pid)
         try:
             process.wait()
         finally:

@@ -336,10 +336,25 @@ def train_to_be_killed(task: TrainingTask, make: Callable[..., Arguments]) -> li
         task: The task.
         make: Returns the arguments of a Trainer, given ``run_dir`` and ``resume``.
     """
-    every, hooks = cast("int", task.options["every"]), []
+    hooks = []
     if kill := cast("dict[str, object] | None", task.options["kill"]):
         who, moment = str(kill["who"]), str(kill["moment"])
+        every = cast("int", task.options["every"])
         hooks.append(KillProcess(cast("int", kill["iter"]), moment, who, every))
+    return train_saving(task, make, hooks)
+
+
+def train_saving(
+    task: TrainingTask, make: Callable[..., Arguments], hooks: Sequence[Hook]
+) -> list[str]:
+    """Train as the task says, from the newest checkpoint; return what makes a resume inexact.
+
+    Args:
+        task: The task, which says after how many iterations to save.
+        make: Returns the arguments of a Trainer, given ``run_dir`` and ``resume``.
+        hooks: Further hooks.
+    """
+    every = cast("int", task.options["every"])
     trainer, _ = shortened(
         # "auto", because the same task starts the run and continues it after a kill.
         make(run_dir=task.run_dir, resume="auto"),

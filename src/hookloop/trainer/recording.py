@@ -20,7 +20,7 @@ from hookloop.runs.layout import RunDir
 from hookloop.runs.policy import NOT_COMPARED
 from hookloop.runs.records import plain
 from hookloop.runs.trees import Difference, differences
-from hookloop.trainer.meant_changes import written
+from hookloop.trainer.intended_changes import written
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _describe_start(
         "config": plain(run.config) or None,
         "trained_with": described or None,
         "arguments": run.arguments,
+        "takes_part": [hook.name for hook in run.hooks if hook.takes_part_in_training],
         "versions": {"hookloop": VERSION, "python": platform.python_version()},
         "ranks": run.world.size,
         **describe_torch(run.device),

@@ -119,6 +119,7 @@ class Rewinder:
         run.changes.append({"iter": run.progress.iter, "key": "iter", **values})
         branch = sum(change["how"] == "rewound" for change in run.changes)
         left = {"from": iteration, "skip": list(rewind.skip), "reason": rewind.reason}
+        left["left_out"] = list(run.progress.skipped_iters)
         run.interventions.add("rewind", run.progress.iter, **left, branch=branch)
         if not run.world.is_main:  # Every rank goes back; one of them says so.
             return

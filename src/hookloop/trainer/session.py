@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -29,18 +29,23 @@ from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.settings import Parallel
 from hookloop.requests import Requests
 from hookloop.runs.config_values import is_whole
+from hookloop.runs.identity import Identity
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.ending import do_at_end, fire_after_run
 from hookloop.trainer.inputs import note_streams
-from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
 from hookloop.trainer.recording import record_end, record_start
 from hookloop.trainer.rewinding import Rewinder
-from hookloop.trainer.several_ranks import agree_on_order, align_ranks
+from hookloop.trainer.several_ranks import (
+    agree_on_order,
+    align_ranks,
+    find_checkpoint,
+    join_orders,
+)
 from hookloop.trainer.start import Start
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trained_with import describe_training
@@ -78,7 +83,6 @@ class Session:
         self.start = start
         self._loop = loop
         self._state = state
-        self._loading = Loading(loop, start, state)
         self._replaced: OtherWeights | None = None
 
     @contextmanager
@@ -113,7 +117,35 @@ class Session:
             if run.world.is_main and run.id is not None:
                 is_new = run.progress.iter == 0 or run.is_from_other
                 self._loop.checkpoints.claim(run.id, run.stores, is_new=is_new)
-            yield Rewinder(self._loop, self._state, self._loading.restore)
+            yield Rewinder(self._loop, self._state, self.restore)
+
+    def restore(
+        self,
+        label: str,
+        checkpoint: dict[str, object],
+        change: Sequence[str] | None = None,
+        *,
+        trains: bool = True,
+    ) -> None:
+        """Restore a checkpoint.
+
+        Args:
+            label: Where it is from.
+            checkpoint: Its entries.
+            change: What differs on purpose; None if it is of this very run, and nothing differs.
+            trains: Whether a training continues from it.
+        """
+        run = self.run
+        # Before anything is restored, so that hooks can still change the entries.
+        fire(run.plan.after_load_checkpoint, run, checkpoint)
+        # The loop sets the generators itself when it starts. What is drawn until then does not
+        # count.
+        self._loop.randomness.paused_at = self._state.restore(
+            checkpoint, label, change, trains=trains
+        )
+        join_orders(run)
+        if trains:
+            self._loop.checkpoints.continue_from(label, run.stores)
 
     def is_over(self) -> bool:
         """Return whether the run to continue has completed already; it is loaded, not trained."""
@@ -231,9 +263,28 @@ class Session:
         run.undeclared.move()
         align_ranks(run, self.parallel)
         fire(run.plan.before_run, run)
-        self._loading.load(trains=trains)
+        self._load(trains=trains)
         if not trains:
             agree_on_order(run, is_new=False)
+
+    def _load(self, *, trains: bool) -> None:
+        """Load the weights to start from, or the run to continue, if there are any."""
+        run, start = self.run, self.start
+        if start.weights is not None:
+            start.weights.load_into(run.model)
+            # Once: a second train() continues with the trained weights.
+            start.weights = None
+        stores = run.stores
+        found = find_checkpoint(run, start, stores)
+        is_main = run.world.is_main
+        identity = start.identify(found, stores, trains=trains) if is_main else Identity()
+        identity, is_from_other = run.ranks.share((identity, start.is_from_other))
+        run.id, run.parent, run.is_from_other = identity.run_id, identity.parent, is_from_other
+        if found is not None:
+            self.restore(*found, start.change, trains=trains)
+            start.loaded = found[0]
+            if not trains:  # What the checkpoint had not written yet is the training's to write.
+                run.metrics.mark_all_read()
 
     def _open(self, log: RunLog, *, trains: bool) -> None:
         """Open the run's directory, and the log in it; the first rank does it for all."""

@@ -27,7 +27,7 @@ from hookloop.runs.identity import (
 )
 from hookloop.runs.layout import TIME, RunDir
 from hookloop.runs.lock import RunLock
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 
 _log = logging.getLogger("hookloop")
 

@@ -22,8 +22,8 @@ from hookloop.data.position.measures import measure
 from hookloop.every import Every
 from hookloop.runs.environment import HIDDEN, SECRET
 from hookloop.runs.records import plain
-from hookloop.trainer.compared import settings_of
 from hookloop.trainer.model_table import count_parameters
+from hookloop.trainer.resume_checks import settings_of
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer

@@ -43,7 +43,6 @@ from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.arithmetic import Arithmetic, Deterministic, Matmul
 from hookloop.trainer.checkpoints import RunAsOrigin
-from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
@@ -63,13 +62,14 @@ from hookloop.trainer.inputs import (
     set_limits,
     whole,
 )
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.model_table import count_parameters
 from hookloop.trainer.other_weights import using_checkpoint
 from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.resume_checks import plain_arguments
 from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.names import epoch_file, iter_file
 from tests.tiny import make_classifier, make_trainer
 
 from hookloop import Hook, Run
@@ -39,9 +40,9 @@ def train(run_dir: Path, *hooks: object, **saving: object) -> torch.nn.Module:
 def test_the_last_is_taken_where_no_best_is_kept(tmp_path: Path) -> None:
     model = train(tmp_path)
     chosen = choose(tmp_path)
-    assert chosen.kind == "last" and chosen.part == "model" and chosen.path.endswith("epoch_3.pth")
+    assert chosen.kind == "last" and chosen.part == "model" and chosen.path.endswith(epoch_file(3))
     assert all(torch.equal(chosen.weights[n], v) for n, v in model.state_dict().items())
-    label = f"weights of '{tmp_path}/epoch_3.pth' (last, iteration 9)"
+    label = f"weights of '{tmp_path}/{epoch_file(3)}' (last, iteration 9)"
     assert str(chosen) == f"{label}, of run {chosen.run_id}"
     with pytest.raises(CheckpointError, match="keeps no best checkpoint"):
         choose(tmp_path, "best")
@@ -114,7 +115,7 @@ def test_averaged_weights_are_those_with_which_the_run_evaluated(tmp_path: Path)
 def test_another_store_of_the_run_is_searched(tmp_path: Path) -> None:
     train(tmp_path / "run", directory=str(tmp_path / "store"), best="loss")
     store = str(tmp_path / "store" / "run")
-    for which in ("best", "last", "epoch_2.pth"):
+    for which in ("best", "last", epoch_file(2)):
         assert choose(tmp_path / "run", which, [store]).path.startswith(store)
 
 
@@ -150,7 +151,7 @@ def test_the_metadata_tells_where_the_weights_come_from(tmp_path: Path) -> None:
 
 
 def save(location, iteration, *, last=True):
-    store, name = CheckpointStore(location), f"iter_{iteration}.pth"
+    store, name = CheckpointStore(location), iter_file(iteration)
     checkpoint = {"model": {"w": torch.ones(3)}, "progress": {"iter": iteration}}
     store.write(checkpoint, Saved(name, store.location, iteration, 0), 100)
     if last:
@@ -175,14 +176,14 @@ def test_the_directory_of_the_run_is_enough(run_dir):
     save(run_dir, 3)
     save(run_dir, 5)
     label, checkpoint = load_newest(str(run_dir))
-    assert (label, checkpoint["progress"]) == (f"{run_dir}/iter_5.pth", {"iter": 5})
+    assert (label, checkpoint["progress"]) == (f"{run_dir}/{iter_file(5)}", {"iter": 5})
 
 
 def test_the_store_that_the_pointer_names_comes_first(run_dir, location):
     save(run_dir, 9)
     save(location, 4)
-    point_to(run_dir, f"{location}/iter_4.pth")
-    assert load_newest(str(run_dir), [location])[0] == f"{location}/iter_4.pth"
+    point_to(run_dir, f"{location}/{iter_file(4)}")
+    assert load_newest(str(run_dir), [location])[0] == f"{location}/{iter_file(4)}"
 
 
 def test_a_store_without_a_good_checkpoint_is_skipped_for_the_next_one(run_dir, location, caplog):
@@ -190,16 +191,16 @@ def test_a_store_without_a_good_checkpoint_is_skipped_for_the_next_one(run_dir, 
     save(run_dir, 2)
     save(location, 4)
     store = CheckpointStore(location)
-    store.storage.remove("iter_4.pth")
-    point_to(run_dir, f"{location}/iter_4.pth")
-    assert load_newest(str(run_dir), [location])[0] == f"{run_dir}/iter_2.pth"
+    store.storage.remove(iter_file(4))
+    point_to(run_dir, f"{location}/{iter_file(4)}")
+    assert load_newest(str(run_dir), [location])[0] == f"{run_dir}/{iter_file(2)}"
     assert f"Looking in '{run_dir}' instead." in caplog.text
 
 
 def test_if_no_store_has_a_good_one_all_reasons_are_given(run_dir, tmp_path):
     for directory in (run_dir, tmp_path / "store"):
         save(directory, 1)
-        (directory / "iter_1.pth").write_bytes(b"")
+        (directory / iter_file(1)).write_bytes(b"")
     with pytest.raises(CheckpointError) as caught:
         load_newest(str(run_dir), [str(tmp_path / "store")])
     assert str(caught.value).count("No checkpoint in") == 2
@@ -214,17 +215,17 @@ def test_without_a_pointer_every_store_tries_its_own_last(run_dir):
 
 
 def test_with_a_pointer_the_others_do_not_try_their_own_last(run_dir):
-    point_to(run_dir, "iter_1.pth")
+    point_to(run_dir, iter_file(1))
     assert search_locations(str(run_dir), ["a"]) == [(str(run_dir), None), ("a", "")]
-    point_to(run_dir, "memory://x/iter_1.pth")
+    point_to(run_dir, f"memory://x/{iter_file(1)}")
     found = search_locations(str(run_dir), ["a", "memory://x"])
-    assert found == [("memory://x", "iter_1.pth"), (str(run_dir), ""), ("a", "")]
+    assert found == [("memory://x", iter_file(1)), (str(run_dir), ""), ("a", "")]
 
 
 def test_a_pointer_to_a_foreign_store_is_rejected_and_not_opened(run_dir, monkeypatch):
     opened = []
     monkeypatch.setattr("fsspec.core.url_to_fs", opened.append)
-    point_to(run_dir, "memory://stranger/iter_1.pth")
+    point_to(run_dir, f"memory://stranger/{iter_file(1)}")
     with pytest.raises(CheckpointError, match="'memory://stranger/iter_1.pth'"):
         search_locations(str(run_dir))
     assert opened == []
@@ -232,10 +233,10 @@ def test_a_pointer_to_a_foreign_store_is_rejected_and_not_opened(run_dir, monkey
 
 def test_a_store_that_was_moved_is_known_by_its_own_pointer(run_dir, location):
     save(location, 4)
-    pointer = Pointer("iter_4.pth", "/old/store")
+    pointer = Pointer(iter_file(4), "/old/store")
     assert trusted_location(pointer, str(run_dir), [location]) == location
     with pytest.raises(CheckpointError, match="is not a store of this run"):
-        trusted_location(Pointer("iter_3.pth", "/old/store"), str(run_dir), [location])
+        trusted_location(Pointer(iter_file(3), "/old/store"), str(run_dir), [location])
 
 
 def test_locations_are_compared_as_the_user_would(tmp_path, monkeypatch):

@@ -41,6 +41,7 @@ def test_every_format_holds_the_metadata(tmp_path: Path, format: str) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 def test_a_fixed_number_of_samples_is_reported(tmp_path: Path) -> None:
     class Fixed(torch.nn.Module):
         def forward(self, x):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.names import epoch_file
 
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store.limits import check_contents
@@ -92,11 +93,11 @@ CRAFTED = {
 @pytest.mark.parametrize("kind", CRAFTED)
 def test_contents_that_would_grow_are_rejected(kind: str, tmp_path: Path) -> None:
     value, words = CRAFTED[kind]
-    craft(tmp_path / "epoch_1.pth", value)
+    craft(tmp_path / epoch_file(1), value)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for load in (
         lambda: CheckpointStore(tmp_path).newest(),
-        lambda: Pretrained(tmp_path / "epoch_1.pth").load_into(torch.nn.Linear(1, 1)),
+        lambda: Pretrained(tmp_path / epoch_file(1)).load_into(torch.nn.Linear(1, 1)),
     ):
         with pytest.raises(CheckpointError, match=f"epoch_1.pth' cannot be loaded: .*{words}"):
             load()
@@ -114,7 +115,7 @@ def test_deep_nesting_is_rejected_without_recursing_into_it() -> None:
 def test_deep_nesting_in_a_file_is_rejected(tmp_path: Path) -> None:
     depth = 100_000
     body = b"\x80\x02" + b"]" * depth + b"a" * (depth - 1) + b"."
-    with zipfile.ZipFile(tmp_path / "epoch_1.pth", "w") as archive:
+    with zipfile.ZipFile(tmp_path / epoch_file(1), "w") as archive:
         archive.writestr("archive/data.pkl", body)
         archive.writestr("archive/version", "3\n")
     with pytest.raises(CheckpointError, match="more than 100 deep"):
@@ -123,8 +124,8 @@ def test_deep_nesting_in_a_file_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_compressed_file_does_not_fill_the_memory(tmp_path: Path) -> None:
-    craft(tmp_path / "epoch_1.pth", wrapped(1), zipfile.ZIP_DEFLATED, size=1 << 30)
-    assert (tmp_path / "epoch_1.pth").stat().st_size < 3_000_000
+    craft(tmp_path / epoch_file(1), wrapped(1), zipfile.ZIP_DEFLATED, size=1 << 30)
+    assert (tmp_path / epoch_file(1)).stat().st_size < 3_000_000
     code = (
         "import resource, sys\n"
         "from hookloop.checkpoint.store.store import CheckpointStore\n"
@@ -143,7 +144,7 @@ def test_a_compressed_file_does_not_fill_the_memory(tmp_path: Path) -> None:
 
 
 def test_parts_that_overlap_are_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "epoch_1.pth"
+    path = tmp_path / epoch_file(1)
     craft(path, wrapped(1), size=100_000)
     archive = zipfile.ZipFile(path, "a")
     info = archive.getinfo("archive/data/0")
@@ -166,10 +167,10 @@ def test_an_honest_file_passes(tmp_path: Path) -> None:
         "progress": {"iter": 1},
         "set": {1, 2},
     }
-    torch.save(value, tmp_path / "epoch_1.pth")
+    torch.save(value, tmp_path / epoch_file(1))
     found = CheckpointStore(tmp_path).newest()
     assert found is not None
-    assert found[0] == "epoch_1.pth"
+    assert found[0] == epoch_file(1)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from tests.names import iter_file
 from tests.tiny import make_trainer
 
 from hookloop.checkpoint.store.pointer import LastPointer
@@ -23,22 +24,22 @@ def test_a_slow_store_does_not_undo_the_pointer_to_a_newer_checkpoint(
         slow, fast = fast, slow
     pointer = LastPointer()
     orders = [pointer.next_order() for _ in range(3)]
-    pointer.mark(orders[1], fast, "iter_2.pth", run_dir)
-    pointer.mark(orders[0], slow, "iter_1.pth", run_dir)
+    pointer.mark(orders[1], fast, iter_file(2), run_dir)
+    pointer.mark(orders[0], slow, iter_file(1), run_dir)
     newest = RunDir(run_dir).last_pointer
-    assert newest is not None and newest.name == "iter_2.pth"
-    pointer.mark(orders[2], slow, "iter_3.pth", run_dir)
+    assert newest is not None and newest.name == iter_file(2)
+    pointer.mark(orders[2], slow, iter_file(3), run_dir)
     newest = RunDir(run_dir).last_pointer
-    assert newest is not None and newest.name == "iter_3.pth"
+    assert newest is not None and newest.name == iter_file(3)
 
 
 def test_a_store_elsewhere_keeps_a_pointer_of_its_own(tmp_path: Path) -> None:
     run_dir, store = tmp_path / "run", CheckpointStore(tmp_path / "other")
     pointer = LastPointer()
     older, newer = pointer.next_order(), pointer.next_order()
-    pointer.mark(newer, CheckpointStore(run_dir), "iter_2.pth", run_dir)
-    pointer.mark(older, store, "iter_1.pth", run_dir)
-    assert store.last() == "iter_1.pth"
+    pointer.mark(newer, CheckpointStore(run_dir), iter_file(2), run_dir)
+    pointer.mark(older, store, iter_file(1), run_dir)
+    assert store.last() == iter_file(1)
     assert (run_dir / LAST).read_text() == "iter_2.pth\n"
 
 
@@ -53,5 +54,5 @@ def test_two_stores_save_every_iteration_of_one_run(
     trainer.train()
     assert not caplog.records
     newest = RunDir(tmp_path / "run").last_pointer
-    assert newest is not None and newest.name == f"iter_{trainer.run.progress.iter}.pth"
+    assert newest is not None and newest.name == iter_file(trainer.run.progress.iter)
     assert list((tmp_path / "run").glob(".*.tmp*")) == []

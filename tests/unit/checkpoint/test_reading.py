@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.names import iter_file
 
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.reading import read_checkpoint
@@ -59,11 +60,11 @@ def write_pickle(value, path):
 @pytest.mark.parametrize("write", [torch.save, write_pickle])
 def test_a_malicious_file_never_runs(tmp_path, monkeypatch, write):
     monkeypatch.chdir(tmp_path)
-    write({"progress": {}, "model": Malicious()}, tmp_path / "iter_1.pth")
+    write({"progress": {}, "model": Malicious()}, tmp_path / iter_file(1))
     reason = r"iter_1.pth' cannot be loaded: .* tensors and plain containers \(posix.mkdir\)"
     with pytest.raises(CheckpointError, match=reason):
-        read_checkpoint(LocalStorage(tmp_path), "iter_1.pth", None)
-    assert os.listdir(tmp_path) == ["iter_1.pth"]
+        read_checkpoint(LocalStorage(tmp_path), iter_file(1), None)
+    assert os.listdir(tmp_path) == [iter_file(1)]
 
 
 def test_the_message_never_advises_to_run_the_code(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.names import iter_file
 
 from hookloop.checkpoint.saving.retention import Keep
 from hookloop.checkpoint.shards.writing import stage
@@ -24,7 +25,7 @@ def checkpoint(iteration):
 
 
 def save(store, iteration, *, name=None, owner="a", kind="periodic", last=True, **options):
-    name = name or f"iter_{iteration}.pth"
+    name = name or iter_file(iteration)
     saved = Saved(name, store.location, iteration, 0, kind=kind, owners=(owner,), **options)
     done = store.write(checkpoint(iteration), saved, 40_000)
     if last:
@@ -62,10 +63,10 @@ def test_an_empty_store_has_no_newest(location):
 def test_what_is_written_is_listed_and_loaded_again(location):
     store = CheckpointStore(location)
     saved = save(store, 3, metrics={"val/loss": float("nan")})
-    assert saved.size == store.storage.size("iter_3.pth")
+    assert saved.size == store.storage.size(iter_file(3))
     again = CheckpointStore(location)
-    assert list(again.index.entries) == ["iter_3.pth"]
-    listed = again.index.entries["iter_3.pth"]
+    assert list(again.index.entries) == [iter_file(3)]
+    listed = again.index.entries[iter_file(3)]
     assert (listed.iter, listed.owners, listed.crc32) == (3, ("a",), saved.crc32)
     assert listed.metrics["val/loss"] != listed.metrics["val/loss"]
     assert iteration_of(again.newest()) == 3
@@ -77,11 +78,11 @@ def test_a_damaged_file_is_skipped_for_the_newest_good_one(location, damage, cap
     for iteration in (1, 2, 3):
         save(store, iteration)
     change, reason = DAMAGES[damage]
-    spoil(store, "iter_3.pth", change)
+    spoil(store, iter_file(3), change)
     assert iteration_of(CheckpointStore(location).newest()) == 2
-    assert f"'{store.location}/iter_3.pth'" in caplog.text
+    assert f"'{store.location}/{iter_file(3)}'" in caplog.text
     assert reason in caplog.text
-    assert "Resuming from 'iter_2.pth' instead." in caplog.text
+    assert f"Resuming from '{iter_file(2)}' instead." in caplog.text
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -89,7 +90,7 @@ def test_a_damaged_file_without_an_index_is_found_out_too(location, damage):
     store = CheckpointStore(location)
     for iteration in (9, 10):  # Not in the order of the alphabet.
         save(store, iteration)
-    spoil(store, "iter_10.pth", DAMAGES[damage][0])
+    spoil(store, iter_file(10), DAMAGES[damage][0])
     store.storage.remove(INDEX)
     assert iteration_of(CheckpointStore(location).newest()) == 9
 
@@ -108,17 +109,17 @@ def test_if_all_are_damaged_it_is_an_error_and_not_a_new_start(location):
     store = CheckpointStore(location)
     for iteration in (1, 2):
         save(store, iteration)
-        spoil(store, f"iter_{iteration}.pth", flip)
+        spoil(store, iter_file(iteration), flip)
     with pytest.raises(CheckpointError, match="No checkpoint in .* can be used") as caught:
         CheckpointStore(location).newest()
-    assert "iter_1.pth" in str(caught.value)
-    assert "iter_2.pth" in str(caught.value)
+    assert iter_file(1) in str(caught.value)
+    assert iter_file(2) in str(caught.value)
 
 
 def test_if_all_files_are_gone_it_is_an_error_too(location):
     store = CheckpointStore(location)
     save(store, 1)
-    store.storage.remove("iter_1.pth")
+    store.storage.remove(iter_file(1))
     store.storage.remove(LAST)
     with pytest.raises(CheckpointError, match="iter_1.pth' is missing"):
         CheckpointStore(location).newest()
@@ -141,7 +142,7 @@ def test_the_last_one_marked_is_tried_first(location):
         save(store, iteration)
     save(store, 4)  # The run went back and continues from there.
     assert iteration_of(CheckpointStore(location).newest()) == 4
-    spoil(store, "iter_4.pth", flip)
+    spoil(store, iter_file(4), flip)
     assert iteration_of(CheckpointStore(location).newest()) == 9
 
 
@@ -165,11 +166,11 @@ def test_promotion_writes_nothing_twice(tmp_path):
     store = CheckpointStore(tmp_path)
     save(store, 1)
     best = Saved("best_iter_1.pth", store.location, 1, 0, kind="best", owners=("a/acc",))
-    store.promote("iter_1.pth", best)
-    assert os.path.samefile(tmp_path / "iter_1.pth", tmp_path / "best_iter_1.pth")
+    store.promote(iter_file(1), best)
+    assert os.path.samefile(tmp_path / iter_file(1), tmp_path / "best_iter_1.pth")
     assert store.load("best_iter_1.pth")["progress"] == {"iter": 1}
     with pytest.raises(CheckpointError, match="'iter_7.pth'"):
-        store.promote("iter_7.pth", best)
+        store.promote(iter_file(7), best)
 
 
 def test_retention_is_by_owner_and_kind(location):
@@ -178,9 +179,9 @@ def test_retention_is_by_owner_and_kind(location):
         save(store, iteration, owner="a")
         save(store, iteration, name=f"other_{iteration}.pth", owner="b")
         save(store, iteration, name=f"best_{iteration}.pth", owner="a", kind="best")
-    assert store.prune(Keep("a", "periodic", 1)) == ["iter_1.pth", "iter_2.pth"]
+    assert store.prune(Keep("a", "periodic", 1)) == [iter_file(1), iter_file(2)]
     assert store.prune(Keep("b", "periodic", None)) == []
-    left = {"iter_3.pth", "other_1.pth", "other_2.pth", "other_3.pth"}
+    left = {iter_file(3), "other_1.pth", "other_2.pth", "other_3.pth"}
     left |= {"best_1.pth", "best_2.pth", "best_3.pth"}
     assert set(store.storage.names()) - {INDEX, LAST} == left
     assert set(CheckpointStore(location).index.entries) == left
@@ -191,7 +192,7 @@ def test_those_kept_forever_are_never_deleted(location):
     for iteration in range(1, 8):
         save(store, iteration, forever=iteration % 3 == 0)
         store.prune(Keep("a", "periodic", 2))
-    assert list(store.index.entries) == [f"iter_{n}.pth" for n in (3, 6, 7)]
+    assert list(store.index.entries) == [iter_file(n) for n in (3, 6, 7)]
 
 
 def test_a_file_of_two_owners_goes_when_neither_wants_it(location):
@@ -200,18 +201,18 @@ def test_a_file_of_two_owners_goes_when_neither_wants_it(location):
         for owner in ("a", "b"):
             save(store, iteration, owner=owner)
     assert store.prune(Keep("a", "periodic", 1)) == []
-    assert "iter_1.pth" in store.storage.names()
-    assert store.prune(Keep("b", "periodic", 1)) == ["iter_1.pth"]
+    assert iter_file(1) in store.storage.names()
+    assert store.prune(Keep("b", "periodic", 1)) == [iter_file(1)]
 
 
 def test_a_crash_between_deletion_and_index_does_no_harm(location):
     store = CheckpointStore(location)
     for iteration in (1, 2):
         save(store, iteration)
-    store.storage.remove("iter_1.pth")
+    store.storage.remove(iter_file(1))
     again = CheckpointStore(location)
     save(again, 3)
-    assert list(again.index.entries) == ["iter_2.pth", "iter_3.pth"]
+    assert list(again.index.entries) == [iter_file(2), iter_file(3)]
 
 
 def test_an_index_that_cannot_be_read_is_rebuilt(location, caplog):
@@ -222,7 +223,7 @@ def test_an_index_that_cannot_be_read_is_rebuilt(location, caplog):
     assert iteration_of(again.newest()) == 1
     assert f"{INDEX}' cannot be read and is rebuilt" in caplog.text
     save(again, 2)
-    assert list(CheckpointStore(location).index.entries) == ["iter_2.pth"]
+    assert list(CheckpointStore(location).index.entries) == [iter_file(2)]
 
 
 def test_an_index_of_a_later_version_is_read(location):
@@ -239,15 +240,15 @@ def test_a_store_can_be_moved(tmp_path):
     save(CheckpointStore(tmp_path / "one"), 1)
     shutil.move(tmp_path / "one", tmp_path / "two")
     name, found = CheckpointStore(tmp_path / "two").newest()
-    assert (name, found["progress"]) == ("iter_1.pth", {"iter": 1})
+    assert (name, found["progress"]) == (iter_file(1), {"iter": 1})
 
 
 def test_what_was_left_half_written_is_cleaned(tmp_path, caplog):
     caplog.set_level(logging.INFO)
-    (tmp_path / ".iter_1.pth.staged").write_bytes(b"half")
+    (tmp_path / f".{iter_file(1)}.staged").write_bytes(b"half")
     CheckpointStore(tmp_path).clean()
     assert not list(tmp_path.iterdir())
-    assert ".iter_1.pth.staged" in caplog.text
+    assert f".{iter_file(1)}.staged" in caplog.text
 
 
 def test_space_is_looked_for_before_writing(tmp_path, monkeypatch):
@@ -334,7 +335,7 @@ def test_a_damaged_directory_is_skipped_for_an_older_one(tmp_path, caplog):
         assert CheckpointStore(tmp_path).newest(whole=whole)[0] == "iter_2"
     assert "__0_0.distcp' is damaged" in caplog.text and "extra' does not belong" in caplog.text
     shutil.rmtree(tmp_path / "iter_2")
-    assert CheckpointStore(tmp_path).newest()[0] == "iter_1.pth"
+    assert CheckpointStore(tmp_path).newest()[0] == iter_file(1)
 
 
 def test_another_directory_under_the_name_of_a_listed_one_is_rejected(tmp_path):

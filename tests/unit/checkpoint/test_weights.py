@@ -3,6 +3,7 @@ import logging
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.names import epoch_file
 from tests.tiny import make_model, make_trainer, weights
 from tests.unit.checkpoint.sharding import run_ranks
 
@@ -94,9 +95,9 @@ def test_for_a_file_without_weights_the_error_lists_what_it_has(tmp_path):
 def test_the_averaged_weights_can_be_taken(tmp_path):
     hooks = [AverageWeights(momentum=0.1), SaveCheckpoint()]
     make_trainer(hooks=hooks, run_dir=tmp_path).train()
-    saved = torch.load(tmp_path / "epoch_1.pth", weights_only=True)
+    saved = torch.load(tmp_path / epoch_file(1), weights_only=True)
     model = make_model(2)
-    Pretrained(tmp_path / "epoch_1.pth", averaged=True).load_into(model)
+    Pretrained(tmp_path / epoch_file(1), averaged=True).load_into(model)
     assert same(dict(saved["averaged"]), weights(model))
     assert not same(dict(saved["model"]), weights(model))
 
@@ -104,7 +105,7 @@ def test_the_averaged_weights_can_be_taken(tmp_path):
 def test_a_run_starts_with_the_weights_and_nothing_else(tmp_path):
     first = make_trainer(hooks=[SaveCheckpoint()], run_dir=tmp_path / "one")
     first.train()
-    trainer = make_trainer(load_from=tmp_path / "one/epoch_1.pth", model=make_model(5))
+    trainer = make_trainer(load_from=tmp_path / f"one/{epoch_file(1)}", model=make_model(5))
 
     @trainer.on("before_train")
     def look(run):

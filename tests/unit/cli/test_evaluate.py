@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.names import epoch_file
 from tests.unit.cli.conftest import Invoke
 
 
@@ -24,24 +25,24 @@ def test_a_run_is_evaluated_with_its_newest_checkpoint(run: Path, invoke: Invoke
     before = len((run / "metrics.jsonl").read_text().splitlines())
     result = invoke("validate", "runs/a")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("runs/a/epoch_2.pth  val/loss ")
+    assert result.stdout.startswith(f"runs/a/{epoch_file(2)}  val/loss ")
     assert len((run / "metrics.jsonl").read_text().splitlines()) > before
 
 
 def test_the_checkpoint_that_was_loaded_is_named_and_not_a_damaged_newer_one(
     run: Path, invoke: Invoke
 ) -> None:
-    (run / "epoch_2.pth").write_bytes(b"damaged")
+    (run / epoch_file(2)).write_bytes(b"damaged")
     result = invoke("validate", "runs/a")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("runs/a/epoch_1.pth  val/loss ")
+    assert result.stdout.startswith(f"runs/a/{epoch_file(1)}  val/loss ")
 
 
 def test_a_checkpoint_of_the_run_is_chosen_by_its_path(run: Path, invoke: Invoke) -> None:
-    first = invoke("validate", "runs/a", "--checkpoint", "runs/a/epoch_1.pth")
-    second = invoke("validate", "runs/a", "load_from=runs/a/epoch_2.pth")
-    assert first.stdout.startswith("runs/a/epoch_1.pth")
-    assert second.stdout.startswith("runs/a/epoch_2.pth")
+    first = invoke("validate", "runs/a", "--checkpoint", f"runs/a/{epoch_file(1)}")
+    second = invoke("validate", "runs/a", f"load_from=runs/a/{epoch_file(2)}")
+    assert first.stdout.startswith(f"runs/a/{epoch_file(1)}")
+    assert second.stdout.startswith(f"runs/a/{epoch_file(2)}")
     assert number(first.stdout) > number(second.stdout)
 
 
@@ -49,7 +50,7 @@ def test_a_config_is_evaluated_without_a_trace(run: Path, invoke: Invoke) -> Non
     before = files(run.parents[1])
     result = invoke("test", "config.yaml", "--checkpoint", "runs/a")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("runs/a/epoch_2.pth  test/loss ")
+    assert result.stdout.startswith(f"runs/a/{epoch_file(2)}  test/loss ")
     assert files(run.parents[1]) - before <= {"__pycache__"}
 
 
@@ -68,10 +69,10 @@ def test_an_evaluation_is_kept_as_a_run_if_wanted(project: Path, invoke: Invoke)
 def test_a_directory_that_names_a_checkpoint_elsewhere_is_not_trusted(
     run: Path, invoke: Invoke
 ) -> None:
-    (run / "last_checkpoint").write_text("/somewhere/else/epoch_9.pth")
+    (run / "last_checkpoint").write_text(f"/somewhere/else/{epoch_file(9)}")
     result = invoke("validate", "config.yaml", "--checkpoint", "runs/a")
     assert result.exit_code == 2
-    assert "names '/somewhere/else/epoch_9.pth', outside of it, as its newest" in result.stderr
+    assert f"names '/somewhere/else/{epoch_file(9)}', outside of it, as its newest" in result.stderr
 
 
 def test_files_that_hooks_leave_are_reported(project: Path, invoke: Invoke) -> None:

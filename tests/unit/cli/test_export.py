@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests import warm
+from tests.names import epoch_file
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.config.loaded_model import load_model
@@ -40,13 +41,13 @@ def test_safetensors_needs_no_data(run: Path, invoke: Invoke, project: Path) -> 
         "--format",
         "safetensors",
         "--checkpoint",
-        "epoch_1.pth",
+        epoch_file(1),
         "--output",
         "w.safetensors",
     ]
     result = invoke("export", "runs/one", *options)
     assert result.exit_code == 0, result.output
-    assert "averaged weights of 'runs/one/epoch_1.pth'" in result.stdout
+    assert f"averaged weights of 'runs/one/{epoch_file(1)}'" in result.stdout
     assert set(load_file(project / "w.safetensors")) == {"weight", "bias"}
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.names import epoch_file
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.cli.train.launch import Launch, Restarts, orderly_code
@@ -186,7 +187,7 @@ def test_a_config_with_errors_starts_no_rank(project: Path, invoke: Invoke) -> N
 
 def test_a_named_checkpoint_and_restarts_do_not_fit(project: Path, invoke: Invoke) -> None:
     assert invoke("train", "config.yaml", "--run-dir", "runs/a").exit_code == 0
-    options = ["--ranks", "2", "--restarts", "1", "--checkpoint", "runs/a/epoch_1.pth"]
+    options = ["--ranks", "2", "--restarts", "1", "--checkpoint", f"runs/a/{epoch_file(1)}"]
     result = invoke("resume", "runs/a", *options)
     assert result.exit_code == 2
     assert "--restarts continues from the newest checkpoint, so that none" in result.output

@@ -4,12 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from hookloop.cli.main import VERBS, cli
-from hookloop.cli.shared.plugged import OURS
 
 
 def test_help_lists_every_verb_in_the_order_of_use() -> None:
@@ -41,73 +39,6 @@ def test_a_misspelled_verb_is_rejected_with_the_nearest() -> None:
     result = CliRunner().invoke(cli, ["trian", "x.yaml"])
     assert result.exit_code == 2
     assert "There is no command 'trian'. Did you mean 'train'?" in result.output
-
-
-RANKS = ["--nodes", "--patience", "--ranks", "--rendezvous", "--restarts"]
-
-
-def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
-    context = click.Context(cli)
-    options = {
-        verb: sorted(
-            name
-            for parameter in cli.get_command(context, verb).params  # type: ignore[union-attr]
-            for name in parameter.opts
-            # Those that every command has are tested with `add_output_options`.
-            if name.startswith("-") and not str(parameter.name).startswith("hookloop_")
-            if not getattr(parameter, "hidden", False)
-        )
-        for verb in set(VERBS) - set(OURS)
-    }
-    assert options == {
-        "train": sorted(["--alias", "--resume", "--run-dir", "--strict", "--traceback", *RANKS]),
-        "resume": sorted(
-            ["--alias", "--change", "--checkpoint", "--config", "--strict", "--traceback", *RANKS]
-        ),
-        "run": ["--alias", "--graft", "--traceback", "-m"],
-        "find-batch": ["--alias", "--most", "--traceback"],
-        "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
-        "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
-        "predict": ["--alias", "--batch-size", "--checkpoint", "--to", "--traceback"],
-        "check": ["--alias", "--ranks", "--traceback"],
-        "try": ["--alias", "--ranks", "--traceback"],
-        "find-lr": ["--alias", "--from", "--iters", "--png", "--ranks", "--to", "--traceback"],
-        "model": ["--alias", "--depth", "--traceback"],
-        "verify-resume": sorted(
-            ["--alias", "--iters", "--kills", "--ranks", "--resume-ranks", "--traceback"]
-        ),
-        "verify-hooks": ["--alias", "--iters", "--traceback"],
-        "sweep": sorted(
-            [
-                *("--alias", "--dir", "--folds", "--jobs", "--metric", "--mode"),
-                *("--pruner", "--sampler", "--seed", "--traceback", "--trials"),
-            ]
-        ),
-        "reproduce": sorted(
-            ["--alias", "--iters", "--run-dir", "--sources", "--traceback", "--trust"]
-        ),
-        "plan": ["--alias", "--traceback"],
-        "points": ["--traceback"],
-        "join": ["--part", "--traceback"],
-        "hooks": ["--traceback"],
-        "export": sorted(["--checkpoint", "--format", "--input-shape", "--output", "--traceback"]),
-        "publish": sorted(
-            [
-                *("--to", "--checkpoint", "--format", "--card", "--private", "--overwrite"),
-                *("--dry-run", "--traceback"),
-            ]
-        ),
-        "new": ["--dialect", "--name", "--traceback"],
-        "config": ["--alias", "--sources", "--traceback"],
-        "schema": ["--traceback"],
-        "completion": ["--traceback"],
-        "runs": ["--columns", "--csv", "--filter", "--reverse", "--sort", "--traceback"],
-        "diff": ["--no-data", "--traceback"],
-        "ask": ["--traceback", "--wait"],
-        "tag": ["--remove", "--traceback"],
-        "note": ["--traceback"],
-        "rm": ["--dead", "--failed", "--traceback", "--yes"],
-    }
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.names import epoch_file
 from tests.unit.cli.conftest import Invoke
 
 BEST = "default_hooks.checkpoint={type: SaveCheckpoint, best: val/loss}"
@@ -27,14 +28,14 @@ def test_a_stream_is_written_to_the_run(invoke: Invoke, run: str) -> None:
 
 def test_the_checkpoint_is_chosen_and_told(invoke: Invoke, run: str) -> None:
     outputs = {}
-    for which in ("best", "last", "run/epoch_2.pth"):
+    for which in ("best", "last", f"run/{epoch_file(2)}"):
         result = invoke(
             "predict", run, "val_data", "--checkpoint", which, "--to", "out.npz", "--json"
         )
         found = json.loads(result.stdout)
         assert found["predictions"] == "out.npz" and found["data"] == "val_data"
         outputs[found["checkpoint"]] = np.load("out.npz")["output"]
-    assert list(outputs) == ["run/best_loss_epoch_1.pth", "run/epoch_2.pth"]
+    assert list(outputs) == ["run/best_loss_epoch_1.pth", f"run/{epoch_file(2)}"]
     assert not np.allclose(*outputs.values())
 
 
@@ -64,6 +65,6 @@ def test_a_config_needs_a_file_to_write(invoke: Invoke) -> None:
 def test_test_takes_the_best_and_validate_the_last(invoke: Invoke, run: str) -> None:
     best, last = invoke("test", run).stdout, invoke("test", run, "--checkpoint", "last").stdout
     assert best.startswith("run/best_loss_epoch_1.pth (val/loss ")
-    assert last.startswith("run/epoch_2.pth  test/loss")
-    assert invoke("validate", run).stdout.startswith("run/epoch_2.pth")
+    assert last.startswith(f"run/{epoch_file(2)}  test/loss")
+    assert invoke("validate", run).stdout.startswith(f"run/{epoch_file(2)}")
     assert invoke("validate", run, "--checkpoint", "best").stdout.startswith("run/best_loss")

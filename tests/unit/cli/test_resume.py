@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.names import epoch_file
 from tests.unit.cli.conftest import Invoke
 
 
@@ -24,7 +25,7 @@ def test_a_run_is_made_longer(run: Path, invoke: Invoke) -> None:
 
 
 def test_a_single_checkpoint_is_resumed_in_its_directory(run: Path, invoke: Invoke) -> None:
-    result = invoke("resume", "runs/a/epoch_1.pth", "max_epochs=2")
+    result = invoke("resume", f"runs/a/{epoch_file(1)}", "max_epochs=2")
     assert result.exit_code == 0, result.output
     assert epoch(run) == 2
 

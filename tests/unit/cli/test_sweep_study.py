@@ -65,6 +65,7 @@ def test_the_summary_is_read_without_optuna(tmp_path: Path) -> None:
     assert sorted(summary["trials"][0]["params"]) == ["layers", "lr", "width"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["tpe", "random", "grid", "qmc"])
 def test_a_sweep_that_is_continued_chooses_what_it_would_have_chosen(tmp_path, sampler):
     def choose(folder: Path, *parts: int) -> list[object]:

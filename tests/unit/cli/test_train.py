@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests.names import epoch_file
 from tests.unit.cli.conftest import Invoke
 
 
@@ -13,7 +14,7 @@ def test_a_training_ends_with_one_line_and_tests_the_model(project: Path, invoke
     assert last.startswith("completed: runs/a  train_epoch/loss ")
     assert "val/loss" in last
     assert "test/loss" in last
-    assert (project / "runs/a/epoch_2.pth").is_file()
+    assert (project / f"runs/a/{epoch_file(2)}").is_file()
 
 
 def test_overrides_win_over_the_file(project: Path, invoke: Invoke) -> None:

@@ -21,6 +21,7 @@ def names(project: Path) -> list[str]:
     return sorted(path.name for path in project.iterdir() if path.name != "__pycache__")
 
 
+@pytest.mark.slow
 def test_every_part_is_tried_and_nothing_stays(
     project: Path, invoke: Invoke, scratch: Path
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.unit.cli.conftest import CONFIG as OF_CLI
 from tests.unit.cli.conftest import MODULE as CLI_MODULE
 from torch.utils.data import DataLoader, TensorDataset
@@ -69,10 +70,10 @@ def test_one_line_gives_a_model_that_is_ready_for_use(run_dir):
     error = (loaded.predict(list(batch)) - batch.reshape(32, 2).sum(1, keepdim=True)) ** 2
     assert error.mean() == pytest.approx(loaded.metrics["val/loss"])
     assert hookloop.load(run_dir, checkpoint="last").iteration == 12
-    assert hookloop.load(run_dir, checkpoint="epoch_2.pth").iteration == 8
+    assert hookloop.load(run_dir, checkpoint=epoch_file(2)).iteration == 8
 
 
-@pytest.mark.parametrize("which", ["best", "last", "epoch_3.pth"])
+@pytest.mark.parametrize("which", ["best", "last", epoch_file(3)])
 def test_checkpoints_in_the_store_that_the_config_names_are_found(tmp_path, monkeypatch, which):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "loaded_project.py").write_text(MODULE)
@@ -82,6 +83,22 @@ def test_checkpoints_in_the_store_that_the_config_names_are_found(tmp_path, monk
     assert hookloop.load(tmp_path / "run", checkpoint=which).checkpoint.startswith(
         f"{tmp_path}/store/run/"
     )
+    sys.modules.pop("loaded_project")
+
+
+def test_the_best_is_found_in_another_store_than_the_last(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "loaded_project.py").write_text(MODULE)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    best = "{type: SaveCheckpoint, name: far, every: null, last: false, directory: far, best: loss}"
+    changes = [f"hooks=[{best}]", "default_hooks.checkpoint.best=null"]
+    build(load("config.yaml", changes), run_dir="run").train()
+    assert hookloop.load("run", checkpoint="best").checkpoint.startswith("far/run/best_loss")
+    # Where the code of a hook is missing, what is in the run's directory is still found.
+    config = (tmp_path / "run/config.yaml").read_text()
+    (tmp_path / "run/config.yaml").write_text(config.replace("SaveCheckpoint", "gone.Hook", 1))
+    assert hookloop.load("run", checkpoint="last").iteration == 12
     sys.modules.pop("loaded_project")
 
 

@@ -72,6 +72,7 @@ def ends_the_same(tmp_path, hook, *cuts, **options):
 
 
 # An epoch has 8 iterations at first.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hook", "cuts", "options"),
     [

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.names import iter_file
 from tests.tiny import make_trainer, weights
 from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler
 
@@ -124,6 +125,7 @@ class Noisy(Scaled):
         return torch.rand(4) * self.factor, torch.ones(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed_samples", [True, "workers"])
 def test_a_switch_with_new_workers_is_resumed_exactly(tmp_path, seed_samples):
     def train(directory, **options):
@@ -138,5 +140,5 @@ def test_a_switch_with_new_workers_is_resumed_exactly(tmp_path, seed_samples):
 
     whole = train("whole")
     for number in (3, 4, 6, 9):  # Before the switch, at it, after it, in a later pass.
-        resumed = train(f"again_{number}", resume=tmp_path / f"whole/iter_{number}.pth")
+        resumed = train(f"again_{number}", resume=tmp_path / f"whole/{iter_file(number)}")
         assert all(torch.equal(resumed[name], value) for name, value in whole.items())

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,6 +172,7 @@ def as_whole(case, kills=()):
     return found
 
 
+@pytest.mark.slow
 @given(cases())
 @FEW
 def test_kills_change_nothing_of_what_is_read(case):

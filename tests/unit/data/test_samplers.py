@@ -245,6 +245,7 @@ def check_each_position(tmp_path, sampler, positions, until, **options):
         assert resumed.seen + again.seen == whole.seen[position:], position
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [*SAMPLERS, HardBatches, BatchSampler, RandomSampler])
 def test_a_sampler_continues_where_it_was_killed_at_any_position(sampler, tmp_path, caplog):
     check_each_position(tmp_path, sampler, range(1, 14), 14)

@@ -1,24 +1,11 @@
 """State that nobody declared: what is found, saved, put back and named."""
 
 import logging
-from collections import Counter, OrderedDict, defaultdict, deque
-from enum import Enum
-from pathlib import Path
 
-import numpy as np
-import pytest
 import torch
 from torch import nn
 
 from hookloop.checkpoint.state.undeclared import Root, Undeclared
-from hookloop.objects.values import NO_STATE, mark_of, restore_value, to_value
-
-CPU = torch.device("cpu")
-
-
-class Color(Enum):
-    RED = 1
-    BLUE = 2
 
 
 class Places:
@@ -51,46 +38,6 @@ def begun(optimizer=None, **others):
     undeclared = Undeclared(Places(optimizer, **others))
     undeclared.begin()
     return undeclared
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        1, 0.5, "text", None, b"x", {1, 2}, frozenset({1}), deque([1], maxlen=2), Counter("ab"),
-        OrderedDict(b=1, a=2), defaultdict(list, {"a": [1]}), {(1, "a"): [deque([2])]},
-        [{"a": (1, [2.0])}], {"#kind": "a key of the user's"}, Path("a/b"), np.float32(0.5),
-    ],
-)  # fmt: skip
-def test_a_value_comes_back_without_the_old_one(value, tmp_path):
-    torch.save(to_value(value), tmp_path / "state.pth")
-    state = torch.load(tmp_path / "state.pth", weights_only=True)
-    back = restore_value(None, state, CPU)
-    assert (type(back), back) == (type(value), value)
-    assert mark_of(back) == mark_of(value)
-    if isinstance(value, deque):
-        assert back.maxlen == value.maxlen
-
-
-def test_arrays_and_generators_come_back_without_the_old_ones():
-    array = np.arange(6).reshape(2, 3)
-    assert (restore_value(None, to_value([array]), CPU)[0] == array).all()
-    for make in (np.random.default_rng, np.random.RandomState):
-        state = to_value(one := make(1))
-        assert restore_value(None, state, CPU).normal() == one.normal()
-    assert restore_value(Color.RED, to_value(Color.BLUE), CPU) is Color.BLUE
-
-
-def test_what_is_restored_stays_the_same_object():
-    for old, new in (([1], [2, 3]), ({"a": 1}, {"b": 2}), (deque([1]), deque([2]))):
-        assert restore_value(old, to_value(new), CPU) is old
-        assert old == new
-    parameter = nn.Parameter(torch.zeros(2))
-    assert restore_value(parameter, to_value(torch.ones(2)), CPU) is parameter
-
-
-def test_a_value_that_is_too_large_is_not_saved():
-    assert to_value([0] * 11, most=10) is NO_STATE
-    assert to_value([torch.zeros(11)], most=10) is NO_STATE
 
 
 def test_only_what_has_changed_is_saved():

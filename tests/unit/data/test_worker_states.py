@@ -104,6 +104,7 @@ def test_cut_anywhere_the_batches_are_those_of_a_plain_loop(persistent):
         assert read_cut(make, 2, [cut]) == whole, f"cut after {cut}"
 
 
+@pytest.mark.slow
 def test_workers_that_were_ended_continue_in_the_same_process():
     def make():
         return make_loader(shuffle=True, num_workers=2, persistent_workers=True)

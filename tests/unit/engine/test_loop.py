@@ -13,14 +13,15 @@ from tests.tiny import (
 from torch.nn import functional
 
 from hookloop.engine.hook import Hook
+from hookloop.engine.points import POINTS
 from hookloop.engine.run import Run
 from hookloop.errors import DataError, HookError
 
-ITER = (
-    "before_train_iter before_forward after_forward after_loss after_backward before_update "
-    "after_update after_train_iter"
-).split()
-VAL_ITER = "before_val_iter before_forward after_forward after_loss after_val_iter".split()
+# The table has the points within an update in the order in which they fire.
+WITHIN = [point.name for point in POINTS if point.within]
+ITER = ["before_train_iter", *WITHIN, "after_train_iter"]
+FORWARD = WITHIN[: WITHIN.index("after_loss") + 1]
+VAL_ITER = ["before_val_iter", *FORWARD, "after_val_iter"]
 VAL = ["before_val", "before_val_epoch", *VAL_ITER, "after_val_epoch", "after_val"]
 
 

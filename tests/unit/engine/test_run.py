@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.names import iter_file
 from tests.tiny import make_data, make_model, make_trainer, record
 
 from hookloop import Hook
@@ -58,7 +59,7 @@ def test_a_checkpoint_is_requested_once_under_the_iteration_or_a_name():
     for what in (None, None, "mine.pth", Save("mine.pth"), Save("mine.pth", keep=2)):
         run.save(what)
     assert run.requests.saves == [
-        Save("iter_7.pth"), Save("mine.pth"), Save("mine.pth", keep=2),
+        Save(iter_file(7)), Save("mine.pth"), Save("mine.pth", keep=2),
     ]  # fmt: skip
     with pytest.raises(CheckpointError, match="../mine.pth"):
         run.save("../mine.pth")

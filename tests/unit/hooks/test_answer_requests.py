@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.names import iter_file
 from tests.ranks import on_ranks
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
@@ -88,8 +89,8 @@ def test_a_live_run_saves_validates_changes_and_stops(tmp_path):
     trainer, answers = train(tmp_path / "run", at, max_epochs=9, val_data=make_data(), val_every=50)
     saved, validated, changed, rejected, stopped = (answers[number] for number in range(1, 6))
     assert saved["done"]
-    assert (saved["iter"], Path(str(saved["checkpoint"])).name) == (2, "iter_2.pth")
-    assert (tmp_path / "run" / "iter_2.pth").is_file()
+    assert (saved["iter"], Path(str(saved["checkpoint"])).name) == (2, iter_file(2))
+    assert (tmp_path / "run" / iter_file(2)).is_file()
     assert validated["metrics"].keys() == {"val/loss"}
     assert validated["iter"] == 3
     changes = [
@@ -190,7 +191,7 @@ def test_a_change_after_the_checkpoint_of_a_resume_is_forgotten(tmp_path):
     at = {1: ("save",), 3: ("set", {"optimizer.lr": 0.2}), 4: ("stop",)}
     train(run, at, schedule=False, max_epochs=3)
     assert len(read_changes(RunDir(run))) == 1
-    train(run, {}, schedule=False, max_epochs=1, resume=str(run / "iter_2.pth"))
+    train(run, {}, schedule=False, max_epochs=1, resume=str(run / iter_file(2)))
     assert read_changes(RunDir(run)) == []
 
 

@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record, weights
 
 from hookloop.engine.hook import Hook
@@ -141,7 +142,7 @@ def test_a_checkpoint_holds_both_sets(tmp_path):
         val_data=make_data(4),
         run_dir=tmp_path,
     ).train()
-    checkpoint = load(tmp_path / "epoch_1.pth")
+    checkpoint = load(tmp_path / epoch_file(1))
     assert checkpoint["model"]["weight"].item() == 3
     assert checkpoint["averaged"]["weight"].item() == 2
     assert set(checkpoint["averaged"]) == set(checkpoint["model"])
@@ -181,10 +182,10 @@ def test_tied_weights_are_averaged_once_and_saved_under_both_names(tmp_path):
 
     hook = AverageWeights("stochastic")
     make_trainer(model=Tied(), hooks=[hook, SaveCheckpoint()], run_dir=tmp_path).train()
-    averaged = load(tmp_path / "epoch_1.pth")["averaged"]
+    averaged = load(tmp_path / epoch_file(1))["averaged"]
     assert torch.equal(averaged["one.weight"], averaged["two.weight"])
     assert not torch.equal(
-        averaged["one.weight"], load(tmp_path / "epoch_1.pth")["model"]["one.weight"]
+        averaged["one.weight"], load(tmp_path / epoch_file(1))["model"]["one.weight"]
     )
 
 

@@ -32,6 +32,7 @@ def test_torchscript_computes_the_same(tmp_path):
     assert torch.allclose(loaded(inputs), expected) and not loaded.training
 
 
+@pytest.mark.slow
 def test_export_computes_the_same(tmp_path):
     inputs, expected, _ = exported(tmp_path, "export")
     program = torch.export.load(tmp_path / "model.pt2")

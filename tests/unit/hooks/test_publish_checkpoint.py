@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
+from tests.names import epoch_file
 from tests.tiny import make_data, make_trainer, weights
 
 from hookloop.checkpoint.export.publish import read_metadata
@@ -14,6 +15,7 @@ from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, HookloopError
 from hookloop.hooks import AverageWeights, PublishCheckpoint, SaveCheckpoint
+from hookloop.runs.checkpoint_names import best_name
 
 
 def train(run_dir, hook, *, save=None, hooks=(), **options):
@@ -67,7 +69,10 @@ def test_a_checkpoint_that_is_last_and_best_is_published_once(tmp_path):
     assert [path.suffix for path in paths] == [".pth", ".safetensors"]
     for path in paths:
         assert path.name.startswith("epoch_2-")
-        assert read_metadata(path)["checkpoints"] == ["epoch_2.pth", "best_loss_epoch_2.pth"]
+        assert read_metadata(path)["checkpoints"] == [
+            epoch_file(2),
+            best_name("loss", epoch_file(2)),
+        ]
 
 
 def test_the_files_hold_epoch_and_metrics(tmp_path):

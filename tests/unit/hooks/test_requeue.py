@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from tests.names import iter_file
 from tests.tiny import make_trainer
 
 from hookloop.errors import HookError
@@ -62,7 +63,7 @@ def test_the_job_is_requeued_when_everything_is_saved(tmp_path, slurm, environme
     assert outcome.exit_code == 138
     assert slurm.asked() == f"requeue {job}\n"
     # Listed by scontrol itself, so the files were there when the job was requeued.
-    assert {"iter_2.pth", "last_checkpoint"} <= set(slurm.files())
+    assert {iter_file(2), "last_checkpoint"} <= set(slurm.files())
     log = (outcome.run_dir / "run.log").read_text()
     assert f"returning job {job} to the queue, for its restart 1" in log
 

@@ -4,6 +4,7 @@ from math import isnan
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop import Hook
@@ -58,10 +59,10 @@ def test_the_good_checkpoints_stay(tmp_path):
     with pytest.raises(FloatingPointError):
         run()
     # Iteration 8 is in the third epoch.
-    assert {path.name for path in run_dir.glob("*.pth")} == {"epoch_1.pth", "epoch_2.pth"}
+    assert {path.name for path in run_dir.glob("*.pth")} == {epoch_file(1), epoch_file(2)}
     index = json.loads((run_dir / "checkpoints.json").read_text())
-    assert "epoch_2.pth" in str(index) and "epoch_3.pth" not in str(index)
-    assert (run_dir / "last_checkpoint").read_text().strip().endswith("epoch_2.pth")
+    assert epoch_file(2) in str(index) and epoch_file(3) not in str(index)
+    assert (run_dir / "last_checkpoint").read_text().strip().endswith(epoch_file(2))
     for path in run_dir.glob("*.pth"):
         state = torch.load(path, weights_only=True)["model"]
         assert all(tensor.isfinite().all() for tensor in state.values())

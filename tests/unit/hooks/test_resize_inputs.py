@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.names import iter_file
 from tests.tiny import make_trainer
 from torch import nn
 
@@ -50,7 +51,7 @@ def test_epochs_count_and_a_resume_has_the_same_bits(tmp_path):
     _, whole, _ = train(ResizeInputs("2 epochs"), tmp_path / "a", max_epochs=3, hooks=hooks)
     seen, again, _ = train(
         ResizeInputs("2 epochs"), tmp_path / "b", max_epochs=3,
-        resume=str(tmp_path / "a" / "iter_6.pth"),
+        resume=str(tmp_path / "a" / iter_file(6)),
     )  # fmt: skip
     assert seen[0] == ("train", 8, 8)
     for name, value in whole.state_dict().items():

@@ -8,6 +8,7 @@ import uuid
 import fsspec
 import pytest
 import torch
+from tests.names import epoch_file, iter_file
 from tests.tiny import make_data, make_trainer, record
 
 from hookloop.checkpoint.choose import choose
@@ -16,7 +17,7 @@ from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, HookError, MetricError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal, WriteMetrics
 from hookloop.metrics.scores import BestScores
-from hookloop.runs.checkpoint_names import INDEX
+from hookloop.runs.checkpoint_names import INDEX, best_name
 
 NOT_CHECKPOINTS = {
     INDEX,
@@ -157,8 +158,8 @@ def test_a_file_that_is_not_of_the_interval_is_not_kept_forever(tmp_path):
     train(tmp_path, hook, epochs=9, per_epoch=4, hooks=[Stop()])
     listed = json.loads((tmp_path / INDEX).read_text())["checkpoints"]
     assert [(entry["name"], entry["forever"]) for entry in listed] == [
-        ("epoch_1.pth", True),
-        ("iter_6.pth", False),
+        (epoch_file(1), True),
+        (iter_file(6), False),
     ]
 
 
@@ -292,8 +293,8 @@ def test_it_saves_then_validates_then_promotes(tmp_path):
 
 def test_the_best_is_a_second_name_of_the_file_not_a_second_write(tmp_path):
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=1, scores=[0.1])
-    assert os.path.samefile(tmp_path / "epoch_1.pth", tmp_path / "best_acc_epoch_1.pth")
-    entry = CheckpointStore(tmp_path).index.entries["best_acc_epoch_1.pth"]
+    assert os.path.samefile(tmp_path / epoch_file(1), tmp_path / best_name("acc", epoch_file(1)))
+    entry = CheckpointStore(tmp_path).index.entries[best_name("acc", epoch_file(1))]
     assert (entry.kind, entry.metrics["val/acc"]) == ("best", 0.1)
 
 
@@ -306,7 +307,7 @@ def test_the_old_best_is_deleted_when_the_new_one_is_durable(tmp_path):
                 seen.append(sorted(p.name for p in run.dir.glob("best_*")))
 
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=2, scores=[0.1, 0.2], hooks=[Look()])
-    assert seen[-1] == ["best_acc_epoch_2.pth"]
+    assert seen[-1] == [best_name("acc", epoch_file(2))]
 
 
 def test_the_best_survives_a_resume(tmp_path):
@@ -338,7 +339,7 @@ def test_the_three_best_survive_a_resume_wherever_they_are(tmp_path, kind):
     store = CheckpointStore(f"{place}/run" if place else tmp_path / "one" / "run")
     entries = store.index.entries
     assert list(entries) == [
-        *(f"best_acc_epoch_{number}.pth" for number in (2, 3, 5)), "epoch_6.pth"
+        *(f"best_acc_epoch_{number}.pth" for number in (2, 3, 5)), epoch_file(6)
     ]  # fmt: skip
     assert [one.rule for one in entries.values()] == [*["greater"] * 3, None]
     # The end of a run asks no remote store, and in this process there was no better one than 0.8.
@@ -351,7 +352,7 @@ def test_the_best_of_a_branch_that_was_left_do_not_take_the_place_of_new_ones(tm
         return SaveCheckpoint(best="acc", keep_best=2, keep=None)
 
     train(tmp_path, hook(), 4, scores=[0.5, 0.6, 0.8, 0.9])
-    first = tmp_path / "epoch_1.pth"
+    first = tmp_path / epoch_file(1)
     train(tmp_path, hook(), 3, scores=[0.5, 0.4, 0.55], resume=first)
     kept = {name for name in files(tmp_path) if name.startswith("best_")}
     assert kept == {"best_acc_epoch_1", "best_acc_epoch_3"}
@@ -371,9 +372,9 @@ def test_how_many_of_the_best_are_kept_may_change_at_a_resume(tmp_path, first, t
 def test_a_resume_takes_the_newest_and_a_test_the_best_of_several(tmp_path):
     hook = SaveCheckpoint(None, last=False, best="acc", keep_best=2)
     trainer = train(tmp_path, hook, 3, scores=[0.1, 0.9, 0.5])
-    assert CheckpointStore(tmp_path).newest()[0] == "best_acc_epoch_3.pth"
+    assert CheckpointStore(tmp_path).newest()[0] == best_name("acc", epoch_file(3))
     trainer.validate(checkpoint="best")
-    assert choose(tmp_path, "best").path.endswith("best_acc_epoch_2.pth")
+    assert choose(tmp_path, "best").path.endswith(best_name("acc", epoch_file(2)))
 
 
 def test_a_validation_without_training_saves_nothing_and_is_not_remembered(tmp_path):
@@ -419,7 +420,11 @@ def test_checkpoints_go_to_a_directory_elsewhere(tmp_path, kind):
     train(tmp_path / "run", hook, epochs=2, scores=[0.1, 0.2])
     files_there, root = fsspec.core.url_to_fs(f"{location}/run")
     names = {path.rsplit("/", 1)[-1] for path in files_there.ls(root, detail=False)}
-    assert names - NOT_CHECKPOINTS == {"epoch_1.pth", "epoch_2.pth", "best_acc_epoch_2.pth"}
+    assert names - NOT_CHECKPOINTS == {
+        epoch_file(1),
+        epoch_file(2),
+        best_name("acc", epoch_file(2)),
+    }
     assert files(tmp_path / "run") == set()
     assert last(tmp_path / "run") == f"{location}/run/epoch_2"
 
@@ -439,7 +444,7 @@ def test_parts_can_be_left_out_and_such_a_file_is_not_resumed_from(tmp_path):
     assert "optimizers" in saved(tmp_path, "iter_2")
     assert last(tmp_path) == "iter_2"
     with pytest.raises(CheckpointError, match="'optimizers'"):
-        make_trainer(run_dir=tmp_path, resume=tmp_path / "epoch_1.pth").train()
+        make_trainer(run_dir=tmp_path, resume=tmp_path / epoch_file(1)).train()
 
 
 def test_what_a_checkpoint_holds(tmp_path):
@@ -449,7 +454,7 @@ def test_what_a_checkpoint_holds(tmp_path):
         "metric_store", "hooks", "rng", "side_randomness", "kinds", "arguments", "changes",
         "config", "environment", "machine", "run_id", "versions",
     }  # fmt: skip
-    entry = CheckpointStore(tmp_path).index.entries["epoch_1.pth"]
+    entry = CheckpointStore(tmp_path).index.entries[epoch_file(1)]
     assert (entry.iter, entry.epoch, entry.owners) == (1, 1, ("save_checkpoint",))
     assert set(entry.metrics) == {"train/loss", "train_epoch/loss"}
 
@@ -480,7 +485,7 @@ def test_an_exception_leaves_a_file_of_its_own_that_is_not_resumed_from(tmp_path
     # Without the name of the last one, the newest is looked for, and that must not be this file.
     (tmp_path / "last_checkpoint").unlink()
     name, _ = CheckpointStore(tmp_path).newest()
-    assert name == "iter_2.pth"
+    assert name == iter_file(2)
 
 
 @pytest.mark.parametrize("on_signal", [True, False])
@@ -526,7 +531,7 @@ def test_an_unwritable_directory_keeps_training_and_is_reported_at_the_end(tmp_p
     trainer = train(tmp_path / "run", hook, iters=7, hooks=hooks)
     outcome = trainer.run.outcome
     assert (outcome.status, outcome.exit_code) == ("completed", 1)
-    assert "disk/run/iter_7.pth' could not be saved: " in outcome.problem
+    assert f"disk/run/{iter_file(7)}' could not be saved: " in outcome.problem
     assert caplog.text.count("the last good checkpoint stays") == 1
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert (summary["problem"], summary["exit_code"]) == (outcome.problem, 1)
@@ -567,9 +572,9 @@ def test_later_scores_are_not_compared_with_a_best_that_could_not_be_saved(
     class Fill(Hook):
         def before_train_epoch(self, run):
             if run.progress.epoch == 1:
-                wait_until((tmp_path / "best_acc_epoch_1.pth").exists)
+                wait_until((tmp_path / best_name("acc", epoch_file(1))).exists)
             if run.progress.epoch == 2:
-                wait_until(lambda: "epoch_2.pth' could not be saved" in caplog.text)
+                wait_until(lambda: f"{epoch_file(2)}' could not be saved" in caplog.text)
             full[0] = run.progress.epoch == 1
 
     scores = [0.1, 0.9, 0.5]  # The best of all is lost: 0.5 must then be better than 0.1.
@@ -589,11 +594,11 @@ def test_the_best_may_depend_on_a_metric_that_a_hook_computes(tmp_path):
         hooks=[Score(), hook], max_epochs=3, val_data=make_data(4), run_dir=tmp_path
     )
     trainer.train()
-    assert (tmp_path / "best_score_epoch_2.pth").is_file()
+    assert (tmp_path / best_name("score", epoch_file(2))).is_file()
 
 
 def test_auto_chooses_a_metric_before_the_loss(tmp_path):
     accuracy = {"accuracy": lambda output, targets: 0.5}
     hook = SaveCheckpoint(best="auto")
     make_trainer(hooks=[hook], val_data=make_data(4), metrics=accuracy, run_dir=tmp_path).train()
-    assert (tmp_path / "best_accuracy_epoch_1.pth").is_file()
+    assert (tmp_path / best_name("accuracy", epoch_file(1))).is_file()

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.names import epoch_file, iter_file
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
 
 from hookloop.engine.hook import Hook
@@ -72,7 +73,7 @@ def test_no_checkpoint_is_written_with_damaged_weights(tmp_path):
     hooks = Spoil("loss", 5), StopOnNaN(every=1000), SaveCheckpoint("1 epoch")
     with pytest.raises(FloatingPointError):
         trainer(tmp_path, *hooks).train()
-    assert [path.name for path in tmp_path.glob("*.pth")] == ["epoch_1.pth"]
+    assert [path.name for path in tmp_path.glob("*.pth")] == [epoch_file(1)]
 
 
 def test_it_can_end_the_run_normally(tmp_path):
@@ -156,7 +157,7 @@ def test_a_run_that_is_stopped_at_once_saves_finite_weights(tmp_path):
     hooks = Spoil("loss", 5), StopOnNaN(every=1, action="stop"), SaveCheckpoint("1 epoch")
     outcome = trainer(tmp_path, *hooks).train()
     assert "the weights are still finite" in outcome.reason
-    saved = torch.load(tmp_path / "iter_5.pth", weights_only=True)
+    saved = torch.load(tmp_path / iter_file(5), weights_only=True)
     assert all(tensor.isfinite().all() for tensor in saved["model"].values())
 
 
@@ -164,7 +165,7 @@ def test_a_stop_that_comes_late_writes_no_damaged_checkpoint(tmp_path):
     hooks = Spoil("loss", 5), StopOnNaN(every=3, action="stop"), SaveCheckpoint("1 epoch")
     with pytest.raises(FloatingPointError, match="no checkpoint is written: the loss is nan in"):
         trainer(tmp_path, *hooks).train()
-    assert [path.name for path in tmp_path.glob("*.pth")] == ["epoch_1.pth"]
+    assert [path.name for path in tmp_path.glob("*.pth")] == [epoch_file(1)]
 
 
 def test_a_batch_of_an_evaluation_is_counted_in_its_stream(tmp_path):

@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+from tests.names import iter_file
 from tests.tiny import make_data, make_trainer
 
 from hookloop.engine.hook import Hook
@@ -37,7 +38,7 @@ def test_each_signal_saves_and_ends_normally(tmp_path, name):
     outcome = interrupt(tmp_path, name)
     assert (outcome.status, outcome.exit_code) == ("interrupted", 128 + signal.Signals[name])
     assert outcome.reason == f"{name} was received"
-    assert (tmp_path / "iter_4.pth").is_file()
+    assert (tmp_path / iter_file(4)).is_file()
     assert signal.getsignal(signal.Signals[name]) is before  # Restored when the run has ended.
 
 
@@ -53,7 +54,7 @@ def test_each_signal_saves_and_ends_normally(tmp_path, name):
 def test_signals_that_are_repeated_by_the_system_do_not_prevent_the_save(tmp_path, names, caplog):
     outcome = interrupt(tmp_path, *names)
     assert outcome.reason == f"{names[0]} was received"
-    assert (tmp_path / "iter_4.pth").is_file()
+    assert (tmp_path / iter_file(4)).is_file()
     assert caplog.text.count(f"{names[0]}: ending after this iteration") == 1
 
 
@@ -61,7 +62,7 @@ def test_signals_that_are_repeated_by_the_system_do_not_prevent_the_save(tmp_pat
 def test_a_repeated_signal_ends_the_run_at_once(tmp_path, names):
     with pytest.raises(KeyboardInterrupt):
         interrupt(tmp_path, *names)
-    assert not (tmp_path / "iter_4.pth").exists()
+    assert not (tmp_path / iter_file(4)).exists()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import pytest
+from tests.names import iter_file
 from tests.readback import csv_rows
 from tests.tiny import make_classifier, make_data, make_trainer
 
@@ -57,7 +58,7 @@ def test_a_resumed_run_writes_the_same_table(tmp_path, iteration):
 
     train("whole", max_epochs=3)
     train("parts", max_iters=max(iteration, 3))
-    checkpoint = tmp_path / "parts" / f"iter_{iteration}.pth"
+    checkpoint = tmp_path / "parts" / iter_file(iteration)
     train("parts", max_epochs=3, resume=checkpoint)
 
     def table(name):

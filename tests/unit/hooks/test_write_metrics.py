@@ -3,6 +3,7 @@ import time
 from datetime import datetime, timedelta
 
 import pytest
+from tests.names import epoch_file, iter_file
 from tests.readback import jsonl_points, png
 from tests.tiny import make_classifier
 
@@ -35,7 +36,7 @@ def test_a_nan_is_never_best(tmp_path):
     assert (best["value"], best["epoch"]) == (0.5, 2)
 
 
-@pytest.mark.parametrize("checkpoint", ["iter_2.pth", "epoch_1.pth", "iter_4.pth"])
+@pytest.mark.parametrize("checkpoint", [iter_file(2), epoch_file(1), iter_file(4)])
 def test_a_resumed_run_writes_the_same_lines(tmp_path, checkpoint):
     def train(name, **options):
         hooks = {
@@ -77,11 +78,11 @@ def test_an_evaluation_adds_its_numbers_and_changes_no_others(tmp_path):
 
     trainer().train()
     before = RunDir(tmp_path).read_summary()
-    trainer(resume=tmp_path / "epoch_1.pth").test()
+    trainer(resume=tmp_path / epoch_file(1)).test()
     after = RunDir(tmp_path).read_summary()
     assert all(after["metrics"].pop(f"test/{name}") for name in ("loss", "accuracy"))
     assert after | {"written": None} == before | {"written": None}
-    trainer(resume=tmp_path / "epoch_1.pth").validate()
+    trainer(resume=tmp_path / epoch_file(1)).validate()
     after = RunDir(tmp_path).read_summary()
     assert after["best"] == before["best"]
     assert after["metrics"]["val/loss"] > before["metrics"]["val/loss"]

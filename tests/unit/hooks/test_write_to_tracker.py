@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import readback, warm
+from tests.names import iter_file
 from tests.tiny import make_classifier
 
 from hookloop import Hook
@@ -117,7 +118,7 @@ def assert_same(parts, whole):
 def test_numbers_after_the_checkpoint_are_sent_once(tmp_path):
     train(tmp_path / "whole", resume=None)
     train(tmp_path / "parts", max_iters=8)
-    train(tmp_path / "parts", resume=tmp_path / "parts" / "iter_6.pth").test()
+    train(tmp_path / "parts", resume=tmp_path / "parts" / iter_file(6)).test()
     parts = points(tmp_path / "parts")
     # The first part ended and wrote the rest of its interval, where the whole run continued.
     assert_same(parts, points(tmp_path / "whole"))
@@ -139,7 +140,7 @@ def test_a_killed_and_resumed_run_has_the_curves_of_a_whole_one(tmp_path):
 
 def test_a_run_from_a_checkpoint_of_another_directory_is_a_new_run(tmp_path):
     train(tmp_path / "one", max_epochs=1)
-    train(tmp_path / "two", max_epochs=2, resume=tmp_path / "one" / "iter_3.pth")
+    train(tmp_path / "two", max_epochs=2, resume=tmp_path / "one" / iter_file(3))
     ids = [
         json.loads((tmp_path / name / "trackers.json").read_text(encoding="utf-8"))
         for name in ("one", "two")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests import readback
+from tests.names import iter_file
 from tests.tiny import make_classifier
 
 from hookloop import Hook
@@ -145,7 +146,7 @@ def test_values_of_a_failing_run_are_written(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpoint", ["iter_1.pth", "iter_3.pth", "iter_4.pth", "iter_5.pth"])
+@pytest.mark.parametrize("checkpoint", [iter_file(1), iter_file(3), iter_file(4), iter_file(5)])
 @pytest.mark.parametrize("every", [1, 2, 50])
 def test_a_resumed_run_writes_the_same_points(tmp_path, every, checkpoint):
     names = ["quality", "probe", "val/extra", "train/loss", "train_epoch/loss", "val/loss", "lr"]

@@ -1,12 +1,13 @@
 """A model card is made of text that strangers wrote."""
 
 import yaml
+from tests.names import epoch_file
 
 from hookloop.runs.card import Facts, escape, model_card
 
 
 def card(**facts: object) -> str:
-    about = {"hookloop": "1", "checkpoint": "epoch_3.pth", "iter": 9, "epoch": 3}
+    about = {"hookloop": "1", "checkpoint": epoch_file(3), "iter": 9, "epoch": 3}
     return model_card(Facts(name="digits", weights="model.safetensors", about=about, **facts))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.names import epoch_file
 
 from hookloop.errors import HookloopError, RunExistsError
 from hookloop.runs.interventions import read_interventions
@@ -22,7 +23,7 @@ def test_runs_started_in_one_second_get_directories_of_their_own(tmp_path: Path)
     assert all(run.path.is_dir() for run in runs)
 
 
-@pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl", "epoch_1.pth"])
+@pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl", epoch_file(1)])
 def test_a_directory_that_holds_a_run_is_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(RunExistsError, match=r"\(--resume"):
@@ -83,10 +84,10 @@ def test_the_last_checkpoint_is_found_by_its_name(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
     assert run.last_checkpoint is None
     run.last_checkpoint_file.write_text("epoch_2.pth\n")
-    assert run.last_checkpoint == tmp_path / "epoch_2.pth"
+    assert run.last_checkpoint == tmp_path / epoch_file(2)
     run.last_checkpoint_file.write_text("s3://bucket/run/epoch_2.pth\n")
     assert run.last_checkpoint is None
-    assert run.last_pointer == Pointer("epoch_2.pth", "s3://bucket/run")
+    assert run.last_pointer == Pointer(epoch_file(2), "s3://bucket/run")
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:

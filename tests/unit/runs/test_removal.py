@@ -1,4 +1,5 @@
 import pytest
+from tests.names import epoch_file
 
 from hookloop.errors import HookloopError
 from hookloop.runs.layout import RunDir
@@ -70,6 +71,6 @@ def test_a_run_of_another_host_is_not_deleted_while_nobody_knows(run):
 
 
 def test_other_stores_are_named(run):
-    run.last_checkpoint_file.write_text("s3://bucket/run/epoch_1.pth")
+    run.last_checkpoint_file.write_text(f"s3://bucket/run/{epoch_file(1)}")
     run.write_config({"hooks": [{"type": "SaveCheckpoint", "directory": "s3://bucket"}]})
     assert plan_removal(run.path).elsewhere == ("s3://bucket/run", "s3://bucket")

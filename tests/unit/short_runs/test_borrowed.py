@@ -35,30 +35,6 @@ class Odd(nn.Module):
         return self.linear(self.norm(inputs))
 
 
-class Counting(nn.Module):
-    """A module that counts its calls in a plain attribute, and computes with the count."""
-
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 1)
-        self.calls, self.seen = 0, []
-
-    def forward(self, inputs):
-        self.calls += 1
-        self.seen.append(self.calls)
-        return self.linear(inputs) * (1 + self.calls / 100)
-
-
-def test_plain_attributes_of_modules_are_set_back():
-    trainer = tiny_trainer(model=(model := Counting()), train_data=make_data())
-    trainer.check_hooks()
-    with borrowed(trainer):
-        for batches in trainer.run.train_data.groups(1):
-            trainer._updates[0].make(trainer.run, batches)
-        assert model.calls == 3
-    assert (model.calls, model.seen) == (0, [])
-
-
 class Lazy(nn.Module):
     """A module that makes what it needs when it is first called, from what it is called with."""
 

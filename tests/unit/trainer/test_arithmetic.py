@@ -4,6 +4,7 @@ import os
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_data, make_trainer
 
 from hookloop.config.build import build
@@ -123,7 +124,7 @@ def test_off_touches_nothing(monkeypatch):
 def test_it_is_recorded_and_compared_at_a_resume(tmp_path, caplog):
     save = {"run_dir": tmp_path, "hooks": [SaveCheckpoint("1 epoch")]}
     make_trainer(**save, deterministic=True).train()
-    saved = torch.load(tmp_path / "epoch_1.pth", weights_only=True)["arguments"]
+    saved = torch.load(tmp_path / epoch_file(1), weights_only=True)["arguments"]
     assert (saved["deterministic"], saved["matmul"]) == (True, None)
     make_trainer(run_dir=tmp_path, resume=True, max_epochs=2, matmul="high").train()
     assert (

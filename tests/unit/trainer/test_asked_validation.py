@@ -130,6 +130,7 @@ def assert_equal(one, other):
     assert [name for name, value in one.items() if not torch.equal(value, other[name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("asked", [(0,), (2,), (3,), (1, 4, 6, 8, 9)])
 def test_asking_changes_neither_the_weights_nor_what_planned_validations_find(
@@ -142,6 +143,7 @@ def test_asking_changes_neither_the_weights_nor_what_planned_validations_find(
     assert set(asked) <= set(ask.asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", ["shuffled", "persistent workers", "own sampler"])
 def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
     def one(name, *asked):
@@ -159,6 +161,7 @@ def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
         assert {at: ask.seen[at] for at in planned.seen} == planned.seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed_samples", [False, "workers"])
 def test_nor_does_it_with_the_random_numbers_of_workers(tmp_path, seed_samples):
     options = {"loader": "persistent workers", "seed_samples": seed_samples}

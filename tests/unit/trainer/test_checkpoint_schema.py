@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_classes, make_classifier
 
 from hookloop import hooks
@@ -51,7 +52,7 @@ def make(run_dir: Path, *, resume: bool = False) -> Trainer:
 def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     run_dir = tmp_path_factory.mktemp("good") / "run"
     make(run_dir).train()
-    checkpoint: dict[str, Any] = torch.load(run_dir / "epoch_1.pth", weights_only=True)
+    checkpoint: dict[str, Any] = torch.load(run_dir / epoch_file(1), weights_only=True)
     return checkpoint
 
 
@@ -89,7 +90,7 @@ def test_whatever_entry_is_wrong_the_error_is_ours(good: dict[str, Any], tmp_pat
         for wrong in [WRONG[number % len(WRONG)]]:
             run_dir = tmp_path / f"{rejected}-{number}-{id(wrong)}"
             run_dir.mkdir()
-            torch.save(changed(good, path, wrong), run_dir / "epoch_1.pth")
+            torch.save(changed(good, path, wrong), run_dir / epoch_file(1))
             try:
                 make(run_dir, resume=True).train()
             except HookloopError:
@@ -113,7 +114,7 @@ def test_whatever_entry_is_wrong_the_error_is_ours(good: dict[str, Any], tmp_pat
 def test_the_place_is_in_the_message(
     good: dict[str, Any], tmp_path: Path, path: Path_, wrong: object, words: str
 ) -> None:
-    torch.save(changed(good, path, wrong), tmp_path / "epoch_1.pth")
+    torch.save(changed(good, path, wrong), tmp_path / epoch_file(1))
     with pytest.raises(CheckpointError, match=words):
         make(tmp_path, resume=True).train()
 
@@ -177,7 +178,7 @@ def test_resumes_a_checkpoint_of_the_first_version(tmp_path: Path, good: dict[st
         if not name.startswith("train_epoch/")
     }
     (tmp_path / "run").mkdir()
-    torch.save(first, tmp_path / "run" / "epoch_1.pth")
+    torch.save(first, tmp_path / "run" / epoch_file(1))
 
     trainer = make(tmp_path / "run", resume=True)
     outcome = trainer.train()

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_classes, make_classifier, make_data, make_trainer, record
 
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint
+from hookloop.runs.checkpoint_names import best_name
 
 
 class Fail(Hook):
@@ -67,10 +69,10 @@ def test_an_iteration_without_a_validation_has_the_numbers_of_no_other(tmp_path)
 def test_the_file_holds_no_validation_but_its_own(tmp_path):
     hooks = {"all": SaveCheckpoint(), "best": SaveCheckpoint(None, best="loss", last=False)}
     make_classifier(max_epochs=2, run_dir=tmp_path, hooks=hooks).train()
-    before = torch.load(tmp_path / "epoch_2.pth")["metrics"]
+    before = torch.load(tmp_path / epoch_file(2))["metrics"]
     assert set(before) == {"train/loss", "train_epoch/loss"}
-    after = torch.load(tmp_path / "best_loss_epoch_2.pth")["metrics"]
-    assert after["val/loss"] == entries(tmp_path)["epoch_2.pth"].metrics["val/loss"]
+    after = torch.load(tmp_path / best_name("loss", epoch_file(2)))["metrics"]
+    assert after["val/loss"] == entries(tmp_path)[epoch_file(2)].metrics["val/loss"]
 
 
 def test_hooks_learn_of_a_checkpoint_with_its_own_validation(tmp_path):
@@ -125,11 +127,15 @@ def test_the_validation_that_is_due_at_a_resume_amends_the_entry(tmp_path, direc
 
     with pytest.raises(OSError, match="killed"):
         make(hooks=[Fail(2)]).train()
-    cut_off = entries(place)["epoch_2.pth"]
+    cut_off = entries(place)[epoch_file(2)]
     assert set(cut_off.metrics) == {"train/loss", "train_epoch/loss"}
     assert not cut_off.validated
     results = validations(make(resume=True))
-    for name, iteration in {"epoch_2.pth": 6, "epoch_3.pth": 9, "best_loss_epoch_3.pth": 9}.items():
+    for name, iteration in {
+        epoch_file(2): 6,
+        epoch_file(3): 9,
+        best_name("loss", epoch_file(3)): 9,
+    }.items():
         assert of_validation(entries(place)[name]) == results[iteration]
 
 
@@ -141,7 +147,7 @@ def test_a_resume_into_another_directory_leaves_the_first_as_it_is(tmp_path):
     make_classifier(
         max_epochs=2,
         run_dir=tmp_path / "two",
-        resume=tmp_path / "one" / "epoch_1.pth",
+        resume=tmp_path / "one" / epoch_file(1),
         hooks=[SaveCheckpoint(keep=None)],
     ).train()
     assert (tmp_path / "one" / "checkpoints.json").read_bytes() == before

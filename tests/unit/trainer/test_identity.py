@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.names import iter_file
 from tests.tiny import assert_same_bits, make_trainer
 
 from hookloop.checkpoint.choose import choose
@@ -75,13 +76,13 @@ def test_an_id_outlives_resuming_moving_and_copying(tmp_path):
     shutil.move(tmp_path / "run", tmp_path / "moved")
     for name in ("copy", "moved"):
         assert train(tmp_path / name, epochs=4, resume=True).run.id == first
-    assert torch.load(tmp_path / "copy/iter_12.pth", weights_only=True)["run_id"] == first
+    assert torch.load(tmp_path / f"copy/{iter_file(12)}", weights_only=True)["run_id"] == first
 
 
 def test_two_runs_differ_in_their_ids_and_in_nothing_that_is_compared(tmp_path):
     one, other = train(tmp_path / "a").run, train(tmp_path / "b").run
     assert one.id != other.id
-    pair = [torch.load(tmp_path / name / "iter_6.pth", weights_only=True) for name in "ab"]
+    pair = [torch.load(tmp_path / name / iter_file(6), weights_only=True) for name in "ab"]
     assert compare(*pair) == []
 
 
@@ -89,7 +90,7 @@ def test_a_run_without_an_id_gets_one_and_keeps_its_checkpoints(tmp_path, disk):
     train(tmp_path / "run", disk)
     forget(tmp_path / "run", f"{disk}/run")
     assert train(tmp_path / "run", disk, epochs=3, resume=True).run.progress.iter == 9
-    assert checkpoints(f"{disk}/run") == {"iter_8.pth", "iter_9.pth"}
+    assert checkpoints(f"{disk}/run") == {iter_file(8), iter_file(9)}
     assert run_id(tmp_path / "run") is not None
 
 
@@ -138,6 +139,7 @@ def test_a_run_whose_store_is_another_ones_by_now_does_not_continue_that(tmp_pat
         choose(tmp_path / "one/run", "last", [f"{disk}/run"])
 
 
+@pytest.mark.slow
 def test_two_processes_that_start_at_once_do_not_share_a_store(tmp_path):
     script = """
 import sys
@@ -185,14 +187,14 @@ def test_a_copy_with_a_store_of_its_own_is_trained_further_beside_its_origin(tmp
             place = tmp_path / home / store
             again = train(tmp_path / home / "run", place, epochs=epochs, resume=True)
             assert again.run.progress.iter == 3 * epochs
-        assert checkpoints(tmp_path / name / store / "run") == {"iter_8.pth", "iter_9.pth"}
+        assert checkpoints(tmp_path / name / store / "run") == {iter_file(8), iter_file(9)}
 
 
 def test_a_new_run_deletes_nothing_of_an_earlier_version(tmp_path, disk):
     train(tmp_path / "one/run", disk)
     forget(tmp_path / "one/run", f"{disk}/run")
     before = checkpoints(f"{disk}/run")
-    for options in ({}, {"resume": train(tmp_path / "other").run.dir / "iter_6.pth"}):
+    for options in ({}, {"resume": train(tmp_path / "other").run.dir / iter_file(6)}):
         with pytest.raises(CheckpointError, match="earlier version"):
             train(tmp_path / "two/run", disk, epochs=3, **options)
         shutil.rmtree(tmp_path / "two")
@@ -219,7 +221,7 @@ def test_best_checkpoints_of_another_run_are_left_out(tmp_path):
     train(tmp_path / "b/run")
     chosen = choose(tmp_path / "b/run", None, [str(disk / "run")])
     assert (chosen.path, chosen.run_id) == (
-        str(tmp_path / "b/run/iter_6.pth"),
+        str(tmp_path / f"b/run/{iter_file(6)}"),
         run_id(tmp_path / "b/run"),
     )
     assert choose(tmp_path / "a/run", None, [str(disk / "run")]).run_id == one.run.id
@@ -232,7 +234,13 @@ def cut_child(tmp_path, **options):
     """A run that begins with another one's checkpoint, and is cut before its first save."""
     train(tmp_path / "parent", epochs=2)
     with pytest.raises(RuntimeError, match="cut"):
-        child(tmp_path, epochs=4, hooks=[Fail(8)], resume=tmp_path / "parent/iter_6.pth", **options)
+        child(
+            tmp_path,
+            epochs=4,
+            hooks=[Fail(8)],
+            resume=tmp_path / f"parent/{iter_file(6)}",
+            **options,
+        )
 
 
 def child(tmp_path, epochs=4, hooks=(), **options):
@@ -252,7 +260,7 @@ def test_a_run_that_is_cut_before_its_first_save_begins_again_with_its_parent(tm
     cut_child(tmp_path)
     assert checkpoints(tmp_path / "child") == set()
     parent = json.loads((tmp_path / "child/summary.json").read_text())["parent"]
-    assert (parent["path"], parent["iter"]) == ("../parent/iter_6.pth", 6)
+    assert (parent["path"], parent["iter"]) == (f"../parent/{iter_file(6)}", 6)
     assert parent["run_id"] == run_id(tmp_path / "parent") != run_id(tmp_path / "child")
     again = child(tmp_path, resume=resume)
     whole = train(tmp_path / "whole", epochs=4)
@@ -264,6 +272,7 @@ def test_a_run_that_is_cut_before_its_first_save_begins_again_with_its_parent(tm
     assert len(rows) == len(set(rows)) and len([r for r in rows if ",7," in r]) == 1
 
 
+@pytest.mark.slow
 def test_a_kill_before_the_training_begins_is_noticed_too(tmp_path):
     train(tmp_path / "parent")
     script = """
@@ -290,28 +299,28 @@ make_trainer(hooks=[SaveCheckpoint(1), WriteMetrics(), Kill()], max_epochs=4,
 def test_a_parent_that_was_moved_is_found_by_its_id(tmp_path):
     cut_child(tmp_path)
     shutil.move(tmp_path / "parent", tmp_path / "renamed")
-    assert child(tmp_path, resume=True).run.parent.path == "../renamed/iter_6.pth"
+    assert child(tmp_path, resume=True).run.parent.path == f"../renamed/{iter_file(6)}"
 
 
 @pytest.mark.parametrize("how", ["gone", "changed", "elsewhere"])
 def test_without_its_parent_a_run_does_not_begin_at_0(tmp_path, how):
     cut_child(tmp_path)
-    file = tmp_path / "parent/iter_6.pth"
+    file = tmp_path / f"parent/{iter_file(6)}"
     if how == "gone":
         shutil.rmtree(tmp_path / "parent")
     elif how == "changed":
-        shutil.copy(tmp_path / "parent/iter_5.pth", file)
+        shutil.copy(tmp_path / f"parent/{iter_file(5)}", file)
     else:
         summary = tmp_path / "child/summary.json"
         content = json.loads(summary.read_text())
-        content["parent"]["path"] = os.path.relpath("/etc/iter_6.pth", tmp_path / "child")
+        content["parent"]["path"] = os.path.relpath(f"/etc/{iter_file(6)}", tmp_path / "child")
         summary.write_text(json.dumps(content))
     told = {"gone": "not there any more", "changed": "has changed", "elsewhere": "may not lead"}
     with pytest.raises(CheckpointError, match=told[how]):
         child(tmp_path, resume=True)
     if how == "gone":  # It was put somewhere else, and the user says where.
         train(tmp_path / "far/parent", epochs=2)
-        named = child(tmp_path, resume=tmp_path / "far/parent/iter_6.pth")
+        named = child(tmp_path, resume=tmp_path / f"far/parent/{iter_file(6)}")
         assert named.run.progress.iter == 12
 
 

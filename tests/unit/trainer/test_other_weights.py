@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.names import iter_file
 from tests.ranks import on_ranks
 
 from hookloop import Hook, Interrupted
@@ -84,13 +85,13 @@ def test_load_best_leaves_the_best_weights_and_the_files(tmp_path):
     trainer = make(tmp_path / "best", AverageWeights(), load_best=True)
     outcome = trainer.train(max_epochs=2)
     assert trainer.test()["test/loss"] == outcome.best.value
-    last = torch.load(tmp_path / "best/iter_6.pth")["model"]
-    of_plain = torch.load(tmp_path / "plain/iter_6.pth")["model"]
+    last = torch.load(tmp_path / f"best/{iter_file(6)}")["model"]
+    of_plain = torch.load(tmp_path / f"plain/{iter_file(6)}")["model"]
     assert_same_bits(last, of_plain)
     assert f"best weights now: {outcome.best.path}" in (tmp_path / "best/run.log").read_text()
     trainer.train(max_epochs=3)  # It continues where it ended, and not from the best.
     assert_same_bits(
-        torch.load(tmp_path / "best/iter_9.pth")["model"], plain.run.model.state_dict()
+        torch.load(tmp_path / f"best/{iter_file(9)}")["model"], plain.run.model.state_dict()
     )
 
 
@@ -125,7 +126,7 @@ def test_an_interrupted_training_keeps_its_weights(tmp_path):
     trainer = make(tmp_path, Signal(), load_best=True)
     with pytest.raises(Interrupted):
         trainer.train()
-    saved = torch.load(tmp_path / "iter_5.pth")["model"]
+    saved = torch.load(tmp_path / iter_file(5))["model"]
     assert_same_bits(saved, trainer.run.model.state_dict())
 
 
@@ -146,9 +147,9 @@ def test_a_missing_checkpoint_is_rejected(tmp_path):
     trainer = make(tmp_path)
     trainer.train()
     with pytest.raises(CheckpointError, match="'iter_77.pth'"):
-        trainer.test(checkpoint="iter_77.pth")
+        trainer.test(checkpoint=iter_file(77))
     assert len(best_of(trainer.run)) == 2
-    OtherWeights(trainer.run, "iter_2.pth").put_back()
+    OtherWeights(trainer.run, iter_file(2)).put_back()
 
 
 def evaluate_on_ranks(run_dir, parallel):
@@ -227,5 +228,5 @@ def test_what_the_model_and_the_loss_hold_beside_weights_is_that_of_the_checkpoi
     trainer.train(max_epochs=3)
     last, held = trainer.test()["test/loss"], trainer.run.model.temperature
     assert first != last
-    assert trainer.test(checkpoint="iter_3.pth")["test/loss"] == first
+    assert trainer.test(checkpoint=iter_file(3))["test/loss"] == first
     assert (trainer.test()["test/loss"], trainer.run.model.temperature) == (last, held)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from tests.names import epoch_file, iter_file
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 
 from hookloop import Hook, Update
@@ -367,10 +368,10 @@ def gradients_in(path):
 def test_a_checkpoint_is_no_larger_where_none_wait(tmp_path):
     spread(tmp_path / "every", every_iteration)
     spread(tmp_path / "spread", clears_before)
-    assert set(gradients_in(tmp_path / "every" / "iter_10.pth").values()) == {None}
+    assert set(gradients_in(tmp_path / "every" / iter_file(10)).values()) == {None}
     assert all(
         isinstance(grad, torch.Tensor)
-        for grad in gradients_in(tmp_path / "spread" / "iter_10.pth").values()
+        for grad in gradients_in(tmp_path / "spread" / iter_file(10)).values()
     )
 
 
@@ -429,4 +430,4 @@ def test_train_keeps_none_and_takes_up_a_run_that_did(tmp_path):
         resume=True,
     )
     assert trainer.train().status == "completed"
-    assert "gradients" not in torch.load(tmp_path / "run" / "epoch_2.pth", weights_only=True)
+    assert "gradients" not in torch.load(tmp_path / "run" / epoch_file(2), weights_only=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_model
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Sampler
 
@@ -128,7 +129,7 @@ def test_a_start_says_how_the_run_was_trained_and_what_is_different_this_time(tm
     train(run, data=longer, rate=0.01, resume=Resume(run, "optimizer.lr"), clip_norm=2.0)
     first, second = lines(run, "start")
     assert (first["iter"], first["checkpoint"]) == (0, None)
-    assert (second["iter"], second["checkpoint"]) == (20, "epoch_2.pth")
+    assert (second["iter"], second["checkpoint"]) == (20, epoch_file(2))
     assert [one["limits"]["max_epochs"] for one in (first, second)] == [2, 3]
     assert first["trained_with"]["optimizer"]["lr"] == 0.05
     assert first["cpu_capability"] and first["threads"] and first["ranks"] == 1

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import assert_same_bits
 from torch.utils.data import DataLoader, Dataset
 
@@ -352,7 +353,7 @@ def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
     data = {name: DataLoader(plain, batch_size=3, shuffle=True) for name in ("data", "val_data")}
     make(tmp_path / "r", max_epochs=40, every="10 epochs", **data).train()
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "r").glob("epoch_*.pth")}
-    assert sizes["epoch_40.pth"] - sizes["epoch_20.pth"] < 1000
+    assert sizes[epoch_file(40)] - sizes[epoch_file(20)] < 1000
 
 
 @pytest.mark.parametrize(
@@ -418,8 +419,8 @@ def test_a_completed_run_is_loaded_and_neither_trained_nor_validated_again(tmp_p
 def test_a_completed_run_without_its_last_checkpoint_is_trained_again(tmp_path):
     options = {"default_hooks": {"console": None}, "run_dir": tmp_path, "max_epochs": 2}
     tiny_trainer(**options).train()
-    (tmp_path / "epoch_2.pth").unlink()
+    (tmp_path / epoch_file(2)).unlink()
     trainer = tiny_trainer(**options, resume=True)
     trainer.train()
     assert trainer.run.progress.iter == 6
-    assert (tmp_path / "epoch_2.pth").exists()
+    assert (tmp_path / epoch_file(2)).exists()

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import torch
+from tests.names import iter_file
 from tests.ranks import on_ranks
 from tests.tiny import assert_same_bits, make_data, make_trainer
 from torch import nn
@@ -89,6 +90,7 @@ def test_going_back_without_leaving_anything_out_changes_nothing(tmp_path):
     assert back.run.progress.iter == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
     ("after", "to", "skip"),
@@ -217,6 +219,7 @@ class KillAt(Hook):
             raise Kill
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [3, 4, 5, 8])
 def test_a_resume_continues_on_the_new_branch(killed, tmp_path):
     def hooks(where):
@@ -261,13 +264,13 @@ def test_saves_of_the_iteration_that_is_given_up_are_not_made(tmp_path):
     saves = SaveCheckpoint(every=5, keep=None)
     train(make_data(24), GoBack((5, 0, [5])), saves, SaveAtStart(), run_dir=tmp_path, epochs=1)
     # Made after going back, at which the fifth batch was left out.
-    saved = torch.load(tmp_path / "iter_5.pth")
+    saved = torch.load(tmp_path / iter_file(5))
     assert saved["progress"]["left_out"] == (5,)
 
 
 class SaveAtStart(Hook):
     def before_train(self, run):
-        run.save("iter_0.pth")
+        run.save(iter_file(0))
 
 
 def test_a_damaged_checkpoint_is_skipped(tmp_path, caplog):
@@ -280,7 +283,7 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path, caplog):
     hooks = [hook, Damage(), SaveCheckpoint(every=2, keep=None)]
     train(make_data(24), *hooks, run_dir=tmp_path, epochs=1)
     assert hook.seen == [(2, 2, ())]
-    assert "Going back to 'iter_2.pth' instead" in caplog.text
+    assert f"Going back to '{iter_file(2)}' instead" in caplog.text
 
 
 def test_without_a_checkpoint_that_is_old_enough_the_run_fails(tmp_path):
@@ -387,7 +390,7 @@ def test_the_current_branch_leaves_out_what_was_given_up():
     clock = itertools.count()
 
     def saved(iteration):
-        return Saved(f"iter_{iteration}.pth", "", iteration, 0, time=float(next(clock)))
+        return Saved(iter_file(iteration), "", iteration, 0, time=float(next(clock)))
 
     entries = [saved(iteration) for iteration in (10, 20, 30, 10, 15, 25)]
     assert [one.iter for one in current_branch(entries)] == [25, 15, 10, 10]

@@ -194,6 +194,7 @@ def test_a_hook_of_ones_own_may_step_as_it_likes():
     assert curves_of(make(build, hooks=[StepSometimes()]).run) == []
 
 
+@pytest.mark.slow
 def test_looking_ahead_changes_nothing_and_is_cheap_for_long_runs():
     for build, every in [*RIGHT.values(), *(one[:2] for one in WRONG.values())]:
         trainer = make(build, every, epochs=100_000)

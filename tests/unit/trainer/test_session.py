@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests import warm
+from tests.names import iter_file
 from tests.tiny import Record, make_classifier, make_data, make_trainer
 
 from hookloop import Hook, Interrupted
@@ -310,7 +311,7 @@ def test_a_signal_ends_the_run_in_order_with_its_exit_code(tmp_path, name):
     assert f"{name}: ending after this iteration" in done.stderr
     summary = json.loads((tmp_path / "r" / "summary.json").read_text())
     assert (summary["status"], summary["exit_code"]) == ("interrupted", done.returncode)
-    assert (tmp_path / "r" / "iter_4.pth").is_file()
+    assert (tmp_path / "r" / iter_file(4)).is_file()
 
 
 @pytest.mark.slow

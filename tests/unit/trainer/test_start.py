@@ -5,6 +5,7 @@ import shutil
 import uuid
 
 import pytest
+from tests.names import epoch_file
 from tests.tiny import make_trainer, weights
 
 from hookloop.checkpoint.state.pretrained import Pretrained
@@ -80,16 +81,16 @@ def test_auto_needs_a_directory_that_a_second_start_finds_again(run_dir):
 
 def test_a_single_checkpoint_is_continued_in_its_directory(tmp_path):
     train(tmp_path / "run", epochs=3, keep=None)
-    start = Start(resume=tmp_path / "run/epoch_1.pth")
+    start = Start(resume=tmp_path / f"run/{epoch_file(1)}")
     assert start.open({}) == tmp_path / "run"
     label, checkpoint = start.take_checkpoint()
-    assert (label, checkpoint["progress"]["epoch"]) == (str(tmp_path / "run/epoch_1.pth"), 1)
+    assert (label, checkpoint["progress"]["epoch"]) == (str(tmp_path / f"run/{epoch_file(1)}"), 1)
     assert start.take_checkpoint() is None  # Only once.
 
 
 def test_a_damaged_checkpoint_that_was_asked_for_is_rejected(tmp_path):
     train(tmp_path / "run")
-    path = tmp_path / "run/epoch_2.pth"
+    path = tmp_path / f"run/{epoch_file(2)}"
     data = bytearray(path.read_bytes())
     place = data.index(b"progress")
     data[place] ^= 1
@@ -100,10 +101,10 @@ def test_a_damaged_checkpoint_that_was_asked_for_is_rejected(tmp_path):
 
 def test_what_a_killed_process_left_is_cleaned_when_training_continues(tmp_path):
     train(tmp_path / "run")
-    (tmp_path / "run/.epoch_3.pth.staged").write_bytes(b"half")
+    (tmp_path / f"run/.{epoch_file(3)}.staged").write_bytes(b"half")
     start = Start(tmp_path / "run", resume=True)
     start.open({}, trains=False)  # It may be written to just now.
-    assert (tmp_path / "run/.epoch_3.pth.staged").exists()
+    assert (tmp_path / f"run/.{epoch_file(3)}.staged").exists()
     start.open({})
     start.leave()
     assert not list((tmp_path / "run").glob(".*"))
@@ -111,7 +112,7 @@ def test_what_a_killed_process_left_is_cleaned_when_training_continues(tmp_path)
 
 def test_what_was_left_half_written_elsewhere_is_cleaned_too(tmp_path):
     train(tmp_path / "run", directory=tmp_path / "big")
-    (tmp_path / "big/run/.epoch_3.pth.staged").write_bytes(b"half")
+    (tmp_path / f"big/run/.{epoch_file(3)}.staged").write_bytes(b"half")
     train(tmp_path / "run", resume=True, directory=tmp_path / "big")
     assert not list((tmp_path / "big/run").glob(".*"))
 
@@ -143,14 +144,14 @@ def test_checkpoints_kept_elsewhere_are_found_again(tmp_path, kind):
     assert not list((tmp_path / "run").glob("*.pth"))
     stores = [f"{elsewhere}/run"]
     label, checkpoint = Start(tmp_path / "run", resume=True).take_checkpoint(stores)
-    assert label == f"{elsewhere}/run/epoch_2.pth"
+    assert label == f"{elsewhere}/run/{epoch_file(2)}"
     assert checkpoint["progress"]["epoch"] == 2
 
 
 def test_two_runs_do_not_mix_in_one_directory_elsewhere(tmp_path):
     for name, epochs in (("one", 2), ("two", 1)):
         train(tmp_path / name, directory=tmp_path / "disk", epochs=epochs)
-    assert {path.parent.name for path in (tmp_path / "disk").rglob("epoch_1.pth")} == {"one", "two"}
+    assert {path.parent.name for path in (tmp_path / "disk").rglob(epoch_file(1))} == {"one", "two"}
     _, checkpoint = Start(tmp_path / "one", resume=True).take_checkpoint(
         [str(tmp_path / "disk/one")]
     )
@@ -168,28 +169,34 @@ def test_if_the_place_elsewhere_is_damaged_those_beside_the_run_are_taken(tmp_pa
     hooks = {"here": SaveCheckpoint(), "there": SaveCheckpoint(directory=tmp_path / "disk")}
     make_trainer(hooks=hooks, run_dir=tmp_path / "run", max_epochs=2).train()
     # Either store may have been the last to finish; here it is the one elsewhere.
-    (tmp_path / "run" / "last_checkpoint").write_text(f"{tmp_path}/disk/run/epoch_2.pth\n")
+    (tmp_path / "run" / "last_checkpoint").write_text(f"{tmp_path}/disk/run/{epoch_file(2)}\n")
     shutil.rmtree(tmp_path / "disk")
     caplog.set_level(logging.WARNING)
     start = Start(tmp_path / "run", resume=True)
     label, _ = start.take_checkpoint([str(tmp_path / "disk/run")])
-    assert label == str(tmp_path / "run/epoch_2.pth")
+    assert label == str(tmp_path / f"run/{epoch_file(2)}")
     assert "is missing" in caplog.text and "instead" in caplog.text
 
 
 def test_a_url_can_be_resumed_from(tmp_path):
     url = f"memory://{uuid.uuid4().hex}"
     train(tmp_path / "run", directory=url)
-    for resume in (f"{url}/run", f"{url}/run/epoch_2.pth"):
+    for resume in (f"{url}/run", f"{url}/run/{epoch_file(2)}"):
         trainer = train(tmp_path / f"new{len(resume)}", resume=resume, epochs=3)
         assert trainer.run.progress.iter == 9
 
 
-HOSTILE = "reference://::data:application/json;base64,eyJ2ZXJzaW9uIjogMX0=/epoch_9.pth"
+HOSTILE = f"reference://::data:application/json;base64,eyJ2ZXJzaW9uIjogMX0=/{epoch_file(9)}"
 
 
 @pytest.mark.parametrize(
-    "pointer", [HOSTILE, "memory://strange/run/epoch_9.pth", "/etc/epoch_9.pth", "../x/epoch_9.pth"]
+    "pointer",
+    [
+        HOSTILE,
+        f"memory://strange/run/{epoch_file(9)}",
+        f"/etc/{epoch_file(9)}",
+        f"../x/{epoch_file(9)}",
+    ],
 )
 @pytest.mark.parametrize("stores", [(), ("memory://mine/run",)])
 def test_a_pointer_of_a_stranger_opens_nothing(tmp_path, pointer, stores, monkeypatch):
@@ -211,16 +218,16 @@ def test_the_exploit_of_a_template_in_a_url_runs_nothing(tmp_path, monkeypatch):
     """fsspec before 2026.6 rendered this template without a sandbox."""
     trace = tmp_path / "trace"
     code = f"{{{{ cycler.__init__.__globals__.os.system('touch {trace}') }}}}"
-    refs = {"version": 1, "templates": {"u": code}, "refs": {"run/epoch_1.pth": ["{{u}}"]}}
+    refs = {"version": 1, "templates": {"u": code}, "refs": {f"run/{epoch_file(1)}": ["{{u}}"]}}
     data = base64.b64encode(json.dumps(refs).encode()).decode()
     train(tmp_path / "run")
     url = f"reference://::data:application/json;base64,{data}"
-    (tmp_path / "run/last_checkpoint").write_text(f"{url}/run/epoch_1.pth")
+    (tmp_path / "run/last_checkpoint").write_text(f"{url}/run/{epoch_file(1)}")
     monkeypatch.setattr("fsspec.core.url_to_fs", lambda *_: trace.touch())
     with pytest.raises(CheckpointError, match="so it is not opened"):
         train(tmp_path / "run", resume=True)
     with pytest.raises(CheckpointError, match="chained URLs"):  # Not even if the user names it.
-        train(tmp_path / "new", resume=f"{url}/run/epoch_1.pth")
+        train(tmp_path / "new", resume=f"{url}/run/{epoch_file(1)}")
     assert not trace.exists()
 
 
@@ -241,5 +248,5 @@ def test_a_store_that_was_moved_is_found_where_the_user_says_it_is(tmp_path):
 def test_a_checkpoint_elsewhere_that_the_user_names_continues_the_run(tmp_path):
     url = f"memory://{uuid.uuid4().hex}"
     train(tmp_path / "run", directory=url)
-    trainer = train(tmp_path / "run", resume=f"{url}/run/epoch_2.pth", epochs=3)
+    trainer = train(tmp_path / "run", resume=f"{url}/run/{epoch_file(2)}", epochs=3)
     assert (trainer.run.dir, trainer.run.progress.epoch) == (tmp_path / "run", 3)

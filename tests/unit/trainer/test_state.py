@@ -214,7 +214,7 @@ def test_a_model_keeps_its_name_when_it_is_sharded(tmp_path):
         1,
         """
         from torch.distributed._composable.replicate import replicate
-        from hookloop.trainer.compared import _class_name
+        from hookloop.trainer.resume_checks import _class_name
 
         for share in (fully_shard, replicate):
             model = Net()

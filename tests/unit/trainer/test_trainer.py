@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer
 
 from hookloop.engine.hook import Hook
@@ -25,7 +26,7 @@ def test_a_run_without_a_directory_of_its_own_gets_one(tmp_path, monkeypatch):
     assert {path.name for path in outcome.run_dir.iterdir()} == {
         "checkpoints.json",
         "environment.json",
-        "epoch_1.pth",
+        epoch_file(1),
         "hooks.json",
         "interventions.jsonl",
         "last_checkpoint",

@@ -29,7 +29,6 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.beside import declares_state
 from hookloop.errors import CheckpointError
-from hookloop.objects.attributes import GENERATOR_TYPES, NO_STATE
 from hookloop.objects.held import (
     Held,
     Put,
@@ -39,15 +38,14 @@ from hookloop.objects.held import (
     is_stateful,
     places_of,
 )
+from hookloop.objects.marks import LONG, SAMPLED, Itself, mark_of
 from hookloop.objects.values import (
-    LONG,
+    GENERATOR_TYPES,
     MAPPINGS,
+    NO_STATE,
     PLAIN,
-    SAMPLED,
     CannotRestoreError,
-    Itself,
     container_of,
-    mark_of,
     restore_value,
     to_value,
 )

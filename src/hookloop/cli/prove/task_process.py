@@ -1,4 +1,4 @@
-"""One process of ``hookloop verify-resume`` or ``verify-hooks``: it trains as a task says.
+"""One process of ``verify-resume``, ``kill-test`` or ``verify-hooks``: it trains as a task says.
 
 It is not a verb: ``python -m hookloop.cli.prove.task_process TASK``, with the task as JSON.
 """
@@ -11,13 +11,18 @@ from pathlib import Path
 from hookloop import dialects
 from hookloop.config.build import arguments
 from hookloop.config.load import load
+from hookloop.short_runs.kill_test import train_under_fire
 from hookloop.short_runs.task import TrainingTask, work_on
 from hookloop.short_runs.verify_hooks import train_without
 from hookloop.short_runs.verify_resume import train_to_be_killed
 
 MODULE = "hookloop.cli.prove.task_process"
 
-WORK = {"verify-resume": train_to_be_killed, "verify-hooks": train_without}
+WORK = {
+    "verify-resume": train_to_be_killed,
+    "kill-test": train_under_fire,
+    "verify-hooks": train_without,
+}
 
 
 def train(task: TrainingTask) -> object:

@@ -35,7 +35,12 @@ EXAMPLES = {
     "tag": ("hookloop tag runs/one baseline",),
     "note": ('hookloop note runs/one "the one in the paper"',),
     "rm": ("hookloop rm runs/one", "hookloop rm runs --failed --dead"),
+    "replay": (
+        "hookloop replay runs/one --iter 1234",
+        "hookloop replay runs/one --iter 1200:1300 --hook RecordNorms",
+    ),
     "verify-resume": ("hookloop verify-resume config.yaml --kills 5",),
+    "kill-test": ("hookloop kill-test config.yaml --ranks 4 --mtbf 20s --kills 20",),
     "verify-hooks": ("hookloop verify-hooks config.yaml",),
     "reproduce": ("hookloop reproduce runs/one",),
     "config": ("hookloop config config.yaml --sources",),

@@ -32,7 +32,8 @@ ranks_option = click.option(
 )
 
 
-def _read_patience(context: click.Context, option: click.Parameter, given: str) -> float:
+def read_time(context: click.Context, option: click.Parameter, given: str) -> float:
+    """Read a time: seconds, or with its unit."""
     try:
         seconds = read_seconds(float(given) if given.isdecimal() else given)
     except IntervalError:
@@ -69,7 +70,7 @@ def launch_options(function: Verb) -> Verb:
             "--patience",
             default=f"{PATIENCE / 60:g} min",
             metavar="TIME",
-            callback=_read_patience,
+            callback=read_time,
             show_default=True,
             help="How long to wait for the launchers of the other nodes, before each start.",
         ),

@@ -85,7 +85,7 @@ def train(
     # Imported only now, so that a file that cannot be read is rejected without waiting for torch.
     from hookloop.config.build import build
     from hookloop.outcome import Interrupted
-    from hookloop.trainer.meant_changes import Resume
+    from hookloop.trainer.intended_changes import Resume
 
     if restarts_so_far():  # Also if the run was killed before it had anything to continue.
         resume = "auto"

@@ -29,7 +29,7 @@ from hookloop.data.random.per_sample import GroupTuple
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.reading.samplers import SamplerStates, State
-from hookloop.objects.attributes import NO_STATE, is_equal, to_state
+from hookloop.objects.values import NO_STATE, is_equal, to_state
 
 _log = logging.getLogger("hookloop")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from hookloop.objects.attributes import GENERATOR_TYPES
 from hookloop.objects.held import held_by, held_by_class, is_examined
+from hookloop.objects.values import GENERATOR_TYPES
 
 MOST = 20_000
 """How many parts are examined in total."""

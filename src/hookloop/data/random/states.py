@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.random.per_sample import derive_key
-from hookloop.objects.attributes import is_equal
+from hookloop.objects.values import is_equal
 
 
 def seed_all(seed: int) -> None:

@@ -35,7 +35,7 @@ from hookloop.data.reading.plain import PlainReader, StatefulReader
 from hookloop.data.reading.reader import Reader
 from hookloop.data.reading.samplers import Stateful
 from hookloop.errors import DataError
-from hookloop.objects.attributes import restore_state, to_state
+from hookloop.objects.values import restore_state, to_state
 from hookloop.parallel.world import World
 
 _log = logging.getLogger("hookloop")

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from torch.utils.data import DataLoader
 
-from hookloop.objects.attributes import (
+from hookloop.objects.values import (
     GENERATOR_TYPES,
     NO_STATE,
     is_equal,

@@ -29,7 +29,6 @@ from hookloop.hooks.weights.average_weights import AverageWeights
 from hookloop.hooks.weights.momentum_teacher import MomentumTeacher
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
-from hookloop.trainer.meant_changes import Built, apply_changes, record_changes
 from hookloop.trainer.state.ranks import (
     data_of_rank,
     randomness_of_rank,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from hookloop.engine.hook import Hook
     from hookloop.engine.run import Run
     from hookloop.requests import Wanted
+    from hookloop.trainer.intended_changes import Built
 
 Where = Literal["device", "host"]
 """Where copies are kept; a second model may be too much for the memory of the device."""
@@ -218,22 +218,16 @@ class ScalerPart(Part):
 
 
 class ProgressPart(Part):
-    """The counters, what was changed on purpose, and a validation that is due."""
+    """The counters, and a validation that is due."""
 
     key = "progress"
 
     def state(self) -> Checkpoint:
-        run = self.run
-        progress = {**run.progress.state_dict(), **_validation_due(run)}
-        return {"progress": progress, "changes": run.changes}
+        return {"progress": {**self.run.progress.state_dict(), **_validation_due(self.run)}}
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         run, progress = self.run, part_of(checkpoint, "progress", source.label)
         run.progress.load_state_dict(progress)
-        # Only now: a rate is changed where the loaded schedule stands, and recorded with its
-        # iteration.
-        apply_changes(run, source.changes, source.built)
-        record_changes(run, checkpoint, source.changes)
         # A version that did not tell them apart used the training's random numbers for all.
         planned = progress.get("validation_planned", progress["validation_due"])
         _request_validation(run, progress["validation_due"])

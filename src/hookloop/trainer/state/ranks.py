@@ -11,8 +11,8 @@ import torch
 from hookloop.checkpoint.state.schema import restoring
 from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.errors import CheckpointError
-from hookloop.objects.attributes import is_equal
-from hookloop.objects.values import mark_of
+from hookloop.objects.marks import mark_of
+from hookloop.objects.values import is_equal
 
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream

@@ -41,8 +41,8 @@ from hookloop.data.random.states import GeneratorStates
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
-from hookloop.trainer.compared import compare, kinds_of
-from hookloop.trainer.meant_changes import groups_as_built
+from hookloop.trainer.intended_changes import IntendedChanges, groups_as_built
+from hookloop.trainer.resume_checks import compare, kinds_of
 from hookloop.trainer.state.parts import (
     BuffersPart,
     DataPart,
@@ -85,8 +85,9 @@ class RunState:
         # What a run consists of, listed once, in the order in which it is restored.
         self.parts: list[Part] = [
             ModelPart(run), OptimizersPart(run), SchedulesPart(run), ScalerPart(run),
-            ProgressPart(run), DataPart(run), MetricsPart(run), HooksPart(run), ObserversPart(run),
-            UndeclaredPart(run), RanksPart(run), self.gradients, BuffersPart(run), self._generators,
+            ProgressPart(run), IntendedChanges(run), DataPart(run), MetricsPart(run),
+            HooksPart(run), ObserversPart(run), UndeclaredPart(run), RanksPart(run),
+            self.gradients, BuffersPart(run), self._generators,
         ]  # fmt: skip
 
     def gather(self) -> State:
@@ -114,7 +115,7 @@ class RunState:
                 run, and nothing has to be compared.
             trains: Whether a training continues from it.
         """
-        run, checkpoint = self.run, _of_today(checkpoint)
+        run, checkpoint = self.run, _from_older_version(checkpoint)
         # The whole file is checked first, so that most damaged files are rejected before anything
         # changes.
         check_shapes(checkpoint, label, has_data=run.train_data is not None)
@@ -167,7 +168,7 @@ def facts_of(run: Run) -> dict[str, object]:
     }
 
 
-def _of_today(checkpoint: Mapping[str, object]) -> Mapping[str, object]:
+def _from_older_version(checkpoint: Mapping[str, object]) -> Mapping[str, object]:
     """Return a checkpoint with the parts that version 0.1 kept under another name."""
     series = checkpoint.get("metrics")
     if "metric_store" in checkpoint or not isinstance(series, Mapping):

@@ -16,6 +16,7 @@ from hookloop.errors import ArgumentError
 from hookloop.runs.records import plain
 from hookloop.runs.run_log import current_logs
 from hookloop.runs.trees import NOTHING, Difference
+from hookloop.trainer.state.parts import Checkpoint, LoadedFrom, Part
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -82,36 +83,44 @@ def groups_as_built(optimizers: Mapping[str, Optimizer]) -> Built:
     }
 
 
-def apply_changes(run: Run, changes: Sequence[Difference], built: Built) -> None:
-    """Let changed settings of optimizers and schedules take effect, after the state is loaded."""
-    for name, optimizer in run.optimizers.items():
-        of_optimizer = [one for one in changes if _concerns(one, "optimizer", name, run)]
-        of_schedule = [one for one in changes if _concerns(one, "schedule", name, run)]
-        keys = {one.path.rpartition(".")[2]: one for one in of_optimizer}
-        schedule, rates = run.schedules.get(name), keys.get("lr")
-        for group, new in zip(optimizer.param_groups, built[name], strict=True):
-            for key in keys:
-                if key != "lr" and key in new:
-                    group[key] = new[key]
-            if rates is not None or (of_schedule and schedule is not None):
-                _set_rate(group, new, schedule, rates)
-        if schedule is not None and (rates is not None or of_schedule):
-            _join(schedule, optimizer)
+class IntendedChanges(Part):
+    """What was changed on purpose, at this resume and at earlier ones."""
 
+    key = "changes"
 
-def record_changes(
-    run: Run, checkpoint: Mapping[str, object], changes: Sequence[Difference]
-) -> None:
-    """Note changes in the run, and thereby in its log, its summary and its later checkpoints."""
-    earlier = cast("list[dict[str, object]]", checkpoint.get("changes") or [])
-    run.changes = [dict(one) for one in earlier]
-    for one in changes:
-        values = {"old": written(one.old), "new": written(one.new), "how": "resumed"}
-        run.changes.append({"iter": run.progress.iter, "key": one.path, **values})
-    if changes:
-        listed = "; ".join(map(str, changes))
-        for log in current_logs():
-            log.note(f"changed on purpose after iteration {run.progress.iter}: {listed}")
+    def state(self) -> Checkpoint:
+        """Return its entry in a checkpoint."""
+        return {"changes": self.run.changes}
+
+    def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
+        """Let changed settings take effect where the loaded schedule stands, and note them.
+
+        The notes are in the run, and thereby in its summary and its later checkpoints, and in its
+        log.
+        """
+        run = self.run
+        for name, optimizer in run.optimizers.items():
+            of_optimizer = [o for o in source.changes if _concerns(o, "optimizer", name, run)]
+            of_schedule = any(_concerns(one, "schedule", name, run) for one in source.changes)
+            keys = {one.path.rpartition(".")[2]: one for one in of_optimizer}
+            schedule, rates = run.schedules.get(name), keys.get("lr")
+            for group, new in zip(optimizer.param_groups, source.built[name], strict=True):
+                for key in keys:
+                    if key != "lr" and key in new:
+                        group[key] = new[key]
+                if rates is not None or (of_schedule and schedule is not None):
+                    _set_rate(group, new, schedule, rates)
+            if schedule is not None and (rates is not None or of_schedule):
+                _join(schedule, optimizer)
+        earlier = cast("list[dict[str, object]]", checkpoint.get("changes") or [])
+        run.changes = [dict(one) for one in earlier]
+        for one in source.changes:
+            values = {"old": written(one.old), "new": written(one.new), "how": "resumed"}
+            run.changes.append({"iter": run.progress.iter, "key": one.path, **values})
+        if source.changes:
+            listed = "; ".join(map(str, source.changes))
+            for log in current_logs():
+                log.note(f"changed on purpose after iteration {run.progress.iter}: {listed}")
 
 
 def written(value: object) -> object:

@@ -4,13 +4,14 @@ import json
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import assert_same_bits, make_model, make_trainer
 from torch.optim import lr_scheduler as schedulers
 
 from hookloop.errors import ArgumentError, CheckpointError
 from hookloop.hooks import SaveCheckpoint, StepSchedules, WriteMetrics
 from hookloop.lr_schedule import Schedule
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
 
 SCHEDULES = {
     "none": None,
@@ -131,7 +132,7 @@ def test_a_change_is_in_the_log_the_summary_and_later_checkpoints(tmp_path):
     train(lr=0.01, epochs=4, run_dir=tmp_path, resume=resume)
     expected = [{"iter": 6, "key": "optimizer.lr", "old": 0.1, "new": 0.01, "how": "resumed"}]
     assert json.loads((tmp_path / "summary.json").read_text())["changes"] == expected
-    assert torch.load(tmp_path / "epoch_4.pth", weights_only=True)["changes"] == expected
+    assert torch.load(tmp_path / epoch_file(4), weights_only=True)["changes"] == expected
     log = (tmp_path / "run.log").read_text()
     assert log.count("changed on purpose after iteration 6: optimizer.lr: 0.1 -> 0.01") == 1
 

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from tests.names import epoch_file
 from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop.errors import CheckpointError
 from hookloop.hooks import SaveCheckpoint
-from hookloop.trainer.compared import COMPARED, find_differences, is_meant
-from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.intended_changes import Resume
+from hookloop.trainer.resume_checks import COMPARED, find_differences, is_meant
 
 
 def save(tmp_path, **options):
@@ -16,7 +17,7 @@ def save(tmp_path, **options):
 
 def test_every_compared_argument_is_kept_in_checkpoints(tmp_path):
     save(tmp_path, accumulate=2, val_every=5)
-    kept = torch.load(tmp_path / "epoch_1.pth", weights_only=True)["arguments"]
+    kept = torch.load(tmp_path / epoch_file(1), weights_only=True)["arguments"]
     assert set(kept) == set(COMPARED)
     assert (kept["accumulate"], kept["val_every"], kept["prepare"]) == (2, "5 iters", [])
 
@@ -57,11 +58,11 @@ def test_a_second_resume_compares_nothing_that_torch_added_at_the_first(tmp_path
 
     assert [train(epochs).status for epochs in (1, 2, 3)] == ["completed"] * 3
     first, second = (
-        torch.load(tmp_path / f"epoch_{n}.pth", weights_only=True)["kinds"] for n in (1, 2)
+        torch.load(tmp_path / epoch_file(n), weights_only=True)["kinds"] for n in (1, 2)
     )
     assert first == second
     # Checkpoints of earlier versions have it.
-    old = torch.load(tmp_path / "epoch_3.pth", weights_only=True)
+    old = torch.load(tmp_path / epoch_file(3), weights_only=True)
     old["kinds"]["optimizers"]["default"]["differentiable"] = False
     torch.save(old, tmp_path / "old.pth")
     assert train(4, resume=tmp_path / "old.pth").status == "completed"
@@ -69,7 +70,7 @@ def test_a_second_resume_compares_nothing_that_torch_added_at_the_first(tmp_path
 
 def test_a_checkpoint_of_an_earlier_version_has_nothing_to_compare(tmp_path, caplog):
     save(tmp_path)
-    old = torch.load(tmp_path / "epoch_1.pth", weights_only=True)
+    old = torch.load(tmp_path / epoch_file(1), weights_only=True)
     del old["arguments"], old["changes"]
     torch.save(old, tmp_path / "old.pth")
     again = tmp_path / "again"

@@ -76,13 +76,13 @@ def kinds_of(run: Run) -> dict[str, object]:
 
 def settings_of(run: Run) -> dict[str, object]:
     """Return what optimizers and schedules are set to, under the names that a user knows."""
-    kinds = _spoken({name: one for name, one in kinds_of(run).items() if name == "optimizers"})
+    kinds = _without_defaults({"optimizers": kinds_of(run)["optimizers"]})
     # Without optimizers there is no name to speak of.
     named = {"optimizers": {}, "schedules": kinds_of(run)["schedules"]}
     types = cast("dict[str, str]", named["schedules"])
     shapes = cast("dict[str, dict[str, object]]", _shapes(_schedules_of(run))["schedules"])
     schedules = {name: {"type": kind, **shapes[name]} for name, kind in types.items()}
-    return {**kinds, **_spoken({"schedules": schedules})} if schedules else kinds
+    return {**kinds, **_without_defaults({"schedules": schedules})} if schedules else kinds
 
 
 def compare(
@@ -101,7 +101,7 @@ def compare(
     """
     _check_names(run, checkpoint, change)
     then, now = checkpoint.get("kinds", {}), kinds_of(run)
-    unlike = find_differences(_spoken(then, now), _spoken(now, then))
+    unlike = find_differences(_without_defaults(then, now), _without_defaults(now, then))
     kinds = [one for one in unlike if not _is_added_by_torch(one)]
     _check_kinds(kinds, label, change)
     found = _config_differences(run, checkpoint)
@@ -112,13 +112,13 @@ def compare(
         {name: saved[name] for name in both}, {name: run.arguments[name] for name in both}
     )
     for what, differences in (("a changed config", found), ("other arguments", arguments)):
-        unsaid = [str(one) for one in differences if not is_meant(one.path, change)]
-        if unsaid:
-            _log.warning("Resumed with %s: %s", what, "; ".join(unsaid))
+        unexpected = [str(one) for one in differences if not is_meant(one.path, change)]
+        if unexpected:
+            _log.warning("Resumed with %s: %s", what, "; ".join(unexpected))
     _warn_of_environment(run, checkpoint)
     # A schedule of another length is that of a longer run, which needs no word.
     old, new = _shapes(checkpoint["schedules"]), _shapes(_schedules_of(run))
-    shapes = find_differences(_spoken(old, new), _spoken(new, old))
+    shapes = find_differences(_without_defaults(old, new), _without_defaults(new, old))
     every = (*found, *arguments, *kinds, *shapes)
     return list({one.path: one for one in every if is_meant(one.path, change)}.values())
 
@@ -141,9 +141,9 @@ def find_differences(old: object, new: object, path: str = "") -> list[Differenc
 def _check_names(run: Run, checkpoint: Mapping[str, object], change: Sequence[str]) -> None:
     """Reject a name that is neither a part nor an argument nor a key of the config."""
     shapes = _shapes(_schedules_of(run)) if run.schedules else {}
-    trees = [_spoken(kinds_of(run)) | _spoken(shapes), run.arguments, dict(run.config)]
-    known = [path for tree in trees for path in _paths(tree)]
-    known += _paths(checkpoint.get("config") or {})
+    kinds = _without_defaults(kinds_of(run)) | _without_defaults(shapes)
+    given = (kinds, run.arguments, dict(run.config), checkpoint.get("config") or {})
+    known = [path for tree in given for path in _paths(tree)]
     for name in change:
         if not any(is_meant(path, [name]) for path in known):
             raise CheckpointError(
@@ -162,20 +162,20 @@ def _paths(tree: object, path: str = "") -> list[str]:
     ]
 
 
-def _spoken(kinds: object, others: object = None) -> dict[str, object]:
+def _without_defaults(kinds: object, others: object = None) -> dict[str, object]:
     """Return the kinds under the names that a user knows: ``optimizer.lr``, ``schedule``.
 
     Args:
         kinds: What `kinds_of` returned.
         others: The kinds to compare them with, whose optimizers may have names.
     """
-    spoken: dict[str, object] = {}
+    named: dict[str, object] = {}
     for name, value in kinds.items() if isinstance(kinds, Mapping) else ():
         theirs = others.get(name, value) if isinstance(others, Mapping) else value
         is_only = all(isinstance(one, Mapping) and [*one] == ["default"] for one in (value, theirs))
         ours = name.removesuffix("s") if isinstance(value, Mapping) else str(name)
-        spoken[ours] = value["default"] if is_only else value
-    return spoken
+        named[ours] = value["default"] if is_only else value
+    return named
 
 
 def _schedules_of(run: Run) -> dict[str, object]:
@@ -197,16 +197,16 @@ def _settings(state: object) -> dict[str, object]:
 
 def _check_kinds(found: Sequence[Difference], label: str, change: Sequence[str]) -> None:
     fixed = [one for one in found if not _may_change(one)]
-    unsaid = [one for one in found if not is_meant(one.path, change)]
-    if not (fixed or unsaid):
+    unexpected = [one for one in found if not is_meant(one.path, change)]
+    if not (fixed or unexpected):
         return
-    listed = "; ".join(dict.fromkeys(map(str, [*fixed, *unsaid])))
+    listed = "; ".join(dict.fromkeys(map(str, [*fixed, *unexpected])))
     start = f"'{label}' cannot be resumed with another model, optimizer or schedule: {listed}."
     if fixed:
         raise CheckpointError(
             f"{start} Go back to the old one, or begin a new run with load_from=."
         )
-    names = ", ".join(f"'{one.path}'" for one in unsaid)
+    names = ", ".join(f"'{one.path}'" for one in unexpected)
     raise CheckpointError(
         f"{start} If the change is meant, say so: --change on the command line, or "
         f"resume=Resume(..., change=[{names}]). Otherwise go back to the old one, or begin a new "

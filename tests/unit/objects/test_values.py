@@ -1,12 +1,31 @@
+"""Values in the two forms that a checkpoint can hold."""
+
 import random
-from collections import deque
-from enum import IntEnum
+from collections import Counter, OrderedDict, defaultdict, deque
+from enum import Enum, IntEnum
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from hookloop.objects.attributes import NO_STATE, is_equal, restore_state, to_state
+from hookloop.objects.marks import mark_of
+from hookloop.objects.values import (
+    NO_STATE,
+    is_equal,
+    restore_state,
+    restore_value,
+    to_state,
+    to_value,
+)
+
+CPU = torch.device("cpu")
+
+
+class Color(Enum):
+    RED = 1
+    BLUE = 2
 
 
 class Kind(IntEnum):
@@ -48,10 +67,13 @@ def test_a_value_is_saved_in_a_plain_form_and_comes_back_as_it_was(make, tmp_pat
 def test_a_generator_continues(make, draw, tmp_path):
     one, other = make(), make()
     draw(one)
-    torch.save(to_state(one), tmp_path / "state.pth")
-    back = restore_state(other, torch.load(tmp_path / "state.pth", weights_only=True))
-    assert back is other
-    assert [draw(other) for _ in range(3)] == [draw(one) for _ in range(3)]
+    torch.save([to_state(one), to_value(one)], tmp_path / "state.pth")
+    state, value = torch.load(tmp_path / "state.pth", weights_only=True)
+    assert restore_state(other, state) is other
+    new = restore_value(None, value, CPU)
+    draws = [draw(one) for _ in range(3)]
+    assert draws == [draw(other) for _ in range(3)] == [draw(new) for _ in range(3)]
+    assert restore_value(other, value, CPU) is other
 
 
 @pytest.mark.parametrize(
@@ -85,3 +107,40 @@ def test_different_states_are_not_equal():
     assert not is_equal([1], (1,))
     assert not is_equal([torch.tensor([1.0])], [torch.tensor([2.0])])
     assert not is_equal({"a": 1}, {"b": 1})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1, 0.5, "text", None, b"x", {1, 2}, frozenset({1}), deque([1], maxlen=2), Counter("ab"),
+        OrderedDict(b=1, a=2), defaultdict(list, {"a": [1]}), {(1, "a"): [deque([2])]},
+        [{"a": (1, [2.0])}], {"#kind": "a key of the user's"}, Path("a/b"), np.float32(0.5),
+    ],
+)  # fmt: skip
+def test_a_value_comes_back_without_the_old_one(value, tmp_path):
+    torch.save(to_value(value), tmp_path / "state.pth")
+    state = torch.load(tmp_path / "state.pth", weights_only=True)
+    back = restore_value(None, state, CPU)
+    assert (type(back), back) == (type(value), value)
+    assert mark_of(back) == mark_of(value)
+    if isinstance(value, deque):
+        assert back.maxlen == value.maxlen
+
+
+def test_an_array_comes_back_without_the_old_one_and_an_enum_with_it():
+    array = np.arange(6).reshape(2, 3)
+    assert (restore_value(None, to_value([array]), CPU)[0] == array).all()
+    assert restore_value(Color.RED, to_value(Color.BLUE), CPU) is Color.BLUE
+
+
+def test_what_is_restored_stays_the_same_object():
+    for old, new in (([1], [2, 3]), ({"a": 1}, {"b": 2}), (deque([1]), deque([2]))):
+        assert restore_value(old, to_value(new), CPU) is old
+        assert old == new
+    parameter = nn.Parameter(torch.zeros(2))
+    assert restore_value(parameter, to_value(torch.ones(2)), CPU) is parameter
+
+
+def test_a_value_that_is_too_large_is_not_saved():
+    assert to_value([0] * 11, most=10) is NO_STATE
+    assert to_value([torch.zeros(11)], most=10) is NO_STATE
