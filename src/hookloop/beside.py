@@ -65,6 +65,15 @@ def is_own(value: object) -> bool:
     return str(getattr(value, "__module__", "")).partition(".")[0] in OWN
 
 
+def declares_state(kind: type) -> bool:
+    """Return whether a class is of hookloop or a package of it, which declare what they keep.
+
+    >>> declares_state(dict)
+    False
+    """
+    return kind.__module__.partition(".")[0].partition("_")[0] == "hookloop"
+
+
 def install(dialect: str) -> str:
     """Return how to install a dialect that is in a distribution of its own.
 

@@ -73,6 +73,13 @@ def test_what_is_logged_comes_as_often_as_the_run_writes(options, steps):
     assert logged == list(range(steps, 8, steps))
 
 
+@pytest.mark.parametrize(("every", "is_reported"), [("1 minutes", True), (3, False)])
+def test_metrics_that_are_written_by_time_are_reported(every, is_reported, caplog):
+    writes = {"metrics": WriteMetrics(every=every)}
+    train(at("on_log", lambda *_, **__: None), max_epochs=1, default_hooks=writes)
+    assert ("every 500: for another number" in caplog.text) is is_reported
+
+
 def test_a_callback_that_stops_at_a_logged_loss_stops():
     def stop(args, state, control, logs, **kwargs):
         control.should_training_stop = "loss" in logs

@@ -230,13 +230,18 @@ def note_streams(error: Exception, run: Run) -> None:
     source, batch = run.train_data, run.batch
     if isinstance(error, HookloopError) or not isinstance(source, Mixture):
         return
-    is_zipped = isinstance(batch, Mapping) and set(source.streams) <= set(batch)
-    if source.way.is_zipped and not is_zipped:
+    if not source.way.is_zipped:
+        return
+    phase, streams = f"{run.phase}_data", source.streams
+    there = [name for name in streams if name in batch] if isinstance(batch, Mapping) else []
+    missing = ", ".join(name for name in streams if name not in there)
+    here = f"a batch of one stream: tell them apart by run.phase, or give {phase} as a mapping of"
+    if there:
+        here = f"one without {missing}: tell them apart by run.phase, or let {phase} have"
+    if missing:
         error.add_note(
-            f"In training, the step gets a mapping with a batch of each stream "
-            f"({', '.join(source.streams)}). Here it gets a batch of one stream: tell them apart "
-            f"by run.phase, or give {run.phase}_data as a mapping of such streams and "
-            "val_mix='zip'."
+            "In training, the step gets a mapping with a batch of each stream "
+            f"({', '.join(streams)}). Here it gets {here} such streams and val_mix='zip'."
         )
 
 

@@ -368,6 +368,21 @@ def test_a_step_that_wants_a_mapping_in_validation_is_told_how_to_get_it():
     assert any("val_mix='zip'" in note for note in caught.value.__notes__)
 
 
+def test_a_step_whose_stream_is_missing_in_validation_is_told_which():
+    streams = {"a": make_data(16), "b": make_data(8)}
+
+    def step(run, batch):
+        return (run.model(batch["b"][0]) - batch["b"][1]).square().mean()
+
+    trainer = make_trainer(
+        loss=None, step=step, train_data=streams, mix="zip",
+        val_data={"a": make_data(16), "c": make_data(8)}, val_mix="zip",
+    )  # fmt: skip
+    with pytest.raises(KeyError) as caught:
+        trainer.train()
+    assert any("Here it gets one without b" in note for note in caught.value.__notes__)
+
+
 def test_another_way_to_mix_a_validation_is_rejected():
     with pytest.raises(DataError, match="val_mix='cycle'"):
         make_trainer(val_data={"a": make_data(4)}, val_mix="cycle")

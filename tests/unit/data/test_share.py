@@ -87,3 +87,9 @@ def test_each_stream_needs_a_loss_and_no_weight():
         add_losses({"loss": {"a": one}}, place)
     with pytest.raises(ModelError, match="'weight'"):
         add_losses({"loss": {"a": one, "b": one}, "weight": 3}, place)
+
+
+@pytest.mark.parametrize("losses", [{"a": torch.ones(()), "b": None}, {"a": 1.5}, {}])
+def test_what_is_not_a_loss_of_a_stream_is_rejected(losses):
+    with pytest.raises(ModelError, match="return"):
+        losses_of_streams({"loss": losses}, None)

@@ -27,6 +27,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from hookloop.beside import declares_state
 from hookloop.errors import CheckpointError
 from hookloop.objects.held import (
     Held,
@@ -683,7 +684,7 @@ def _is_of_engine(value: object) -> bool:
         return False
     if isinstance(value, type | ModuleType):
         return True
-    return kind.__module__.startswith("hookloop.") and not is_stateful(value)
+    return declares_state(kind) and not is_stateful(value)
 
 
 def _is_value(  # noqa: PLR0911 - a line for each kind

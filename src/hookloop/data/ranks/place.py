@@ -85,13 +85,22 @@ def losses_of_streams(output: Mapping[str, Any], place: Place | None) -> dict[st
         place: Which part of the data the batch is; None in a single process.
 
     Raises:
-        ModelError: If there is not one loss for each stream, or a weight beside them.
+        ModelError: If there is not one loss for each stream, or a weight beside them, or something
+            that is not a tensor.
     """
     losses: Mapping[str, Tensor] = output["loss"]
     if "weight" in output:
         raise ModelError(
             "'weight' was returned with several losses: return their sum with it, or leave it out."
         )
+    for name, loss in losses.items():
+        if not isinstance(loss, Tensor):
+            raise ModelError(
+                f"Of several losses, '{name}' is {type(loss).__name__}: return a tensor for each, "
+                "without .item() or float(), and leave out what has no loss in this batch."
+            )
+    if not losses:
+        raise ModelError("'loss' is an empty mapping: return the loss of at least one stream.")
     streams = place.streams if place is not None else None
     if streams is not None and set(losses) != set(streams):
         raise ModelError(

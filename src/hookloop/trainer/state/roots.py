@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, IterableDataset
 
+from hookloop.beside import declares_state
 from hookloop.checkpoint.state.undeclared import Root
 from hookloop.data.reading.samplers import Stateful, is_of_torch, samplers_of
 from hookloop.engine.hook import FunctionHook, Hook
@@ -45,7 +46,7 @@ class RootsOfRun:
             roots[f"schedules.{name}"] = Root(schedule.scheduler, is_declared=True)
         for name, optimizer in run.optimizers.items():
             roots[f"optimizers.{name}"] = Root(optimizer, is_declared=True)
-        if steps := [one for one in self._prepared.steps if not _is_ours(type(one))]:
+        if steps := [one for one in self._prepared.steps if not declares_state(type(one))]:
             roots["prepare"] = Root(steps)
         for hook in run.hooks:
             if (holder := _holder_of(hook)) is not None:
@@ -81,7 +82,8 @@ def _named(name: str, given: object) -> dict[str, Root]:
         return {}
     if isinstance(given, Mapping):  # A step for each optimizer.
         return {f"{name}.{key}": Root(one) for key, one in given.items()}
-    return {name: Root(given)}
+    # An update of a dialect leads to the foreign system, whose runner knows the whole run.
+    return {} if declares_state(type(given)) else {name: Root(given)}
 
 
 def _roots_of_data(source: Stream) -> dict[str, Root]:
@@ -114,9 +116,4 @@ def _holder_of(hook: Hook) -> object:
         return [one for one in vars(hook).values() if callable(one)]
     # A class of ours declares what it sets, and nothing that a user's subclass adds.
     declares = next(kind for kind in type(hook).__mro__ if "state_dict" in vars(kind))
-    return None if _is_ours(type(hook)) or not _is_ours(declares) else hook
-
-
-def _is_ours(kind: type) -> bool:
-    # The dialects are packages of their own, such as hookloop_dialects, and declare what they keep.
-    return kind.__module__.partition(".")[0].partition("_")[0] == "hookloop"
+    return None if declares_state(type(hook)) or not declares_state(declares) else hook

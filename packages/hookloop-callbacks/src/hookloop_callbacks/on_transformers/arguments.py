@@ -168,10 +168,7 @@ class ArgumentsView(Facade):
         """Every how many updates is logged: as often as the run writes its own metrics."""
         if "logging_steps" in self.run.config:
             return cast("float", self.run.config["logging_steps"])
-        intervals = [hook.every for hook in self.run.hooks if isinstance(hook, WriteMetrics)]
-        counts = [
-            int(one.count) for one in intervals if isinstance(one, Every) and one.unit == "iters"
-        ]
+        counts = [int(one.count) for one in _intervals(self.run) if one.unit == "iters"]
         return counts[0] if counts else 500
 
     @property
@@ -250,3 +247,14 @@ class ArgumentsView(Facade):
     def to_json_string(self) -> str:
         """Return all values as JSON."""
         return json.dumps(self.to_sanitized_dict(), indent=2)
+
+
+def writes_by_time(run: Run) -> bool:
+    """Return whether metrics are written every so many seconds, which no number of updates is."""
+    intervals = _intervals(run)
+    return bool(intervals) and all(one.unit != "iters" for one in intervals)
+
+
+def _intervals(run: Run) -> list[Every]:
+    found = [hook.every for hook in run.hooks if isinstance(hook, WriteMetrics)]
+    return [one for one in found if isinstance(one, Every)]

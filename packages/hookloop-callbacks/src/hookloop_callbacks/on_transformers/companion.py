@@ -6,6 +6,7 @@ schedules have stepped, as they have in Transformers when a step ends.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hookloop import Hook, Priority
 from hookloop.dialects import Companion
 from hookloop.errors import HookError
+from hookloop_callbacks.on_transformers.arguments import writes_by_time
 from hookloop_callbacks.on_transformers.names import IntervalStrategy, evaluated
 from hookloop_callbacks.on_transformers.points import EPOCH_END, LOG, STEP_END, SUBSTEP_END
 from hookloop_callbacks.on_transformers.state import KEPT
@@ -20,6 +22,8 @@ from hookloop_callbacks.on_transformers.state import KEPT
 if TYPE_CHECKING:
     from hookloop import Run
     from hookloop_callbacks.on_transformers.facade import TransformersFacade
+
+_log = logging.getLogger("hookloop")
 
 LOSS = "train/loss"
 CHUNK = 100  # As many recent losses as the metric store keeps.
@@ -78,6 +82,13 @@ class TransformersCompanion(Companion):
         args: Any = self._facade.args
         by_steps = args.logging_strategy == IntervalStrategy.STEPS
         self._log_steps = self._facade.state.logging_steps if by_steps else 0
+        if self._log_steps and "logging_steps" not in run.config and writes_by_time(run):
+            _log.warning(
+                "Metrics are written by time, and callbacks get on_log by updates, every %d: for "
+                "another number write config={'logging_steps': ...}, or WriteMetrics(every=...) in "
+                "iterations.",
+                self._log_steps,
+            )
         self._logs_first = bool(args.logging_first_step)
         self._logs_epochs = args.logging_strategy == IntervalStrategy.EPOCH
         every = run.val_every
