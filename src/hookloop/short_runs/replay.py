@@ -379,7 +379,7 @@ class _Replaying:
         directory: Path,
         stretch: Stretch,
         wanted: Sequence[tuple[Saved, Mapping[str, object]]],
-        apart: Set[str],
+        apart: set[str] | frozenset[str],
     ) -> list[Checked]:
         run = self._route.run
         found: list[Checked] = []
@@ -588,7 +588,9 @@ def _copy_of(saved: Saved) -> str:
     return f"replayed_{saved.name}"
 
 
-def _comparable(checkpoint: Mapping[str, object], apart: Set[str]) -> Mapping[str, object]:
+def _comparable(
+    checkpoint: Mapping[str, object], apart: set[str] | frozenset[str]
+) -> Mapping[str, object]:
     """Return the state without that of hooks that only the run or the replay has."""
     hooks = cast("Mapping[str, object]", checkpoint.get("hooks") or {})
     kept = {name: state for name, state in hooks.items() if name not in apart and state}
