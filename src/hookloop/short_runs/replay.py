@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import (
     Callable,
-    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -37,6 +36,7 @@ from hookloop.hooks.ending.answer_requests import act
 from hookloop.hooks.ending.requeue import Requeue
 from hookloop.hooks.ending.stop_on_signal import StopOnSignal
 from hookloop.hooks.measuring.record_environment import RecordEnvironment, describe_torch
+from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.showing.show_progress import ShowProgress
 from hookloop.hooks.writing._writing import Writing
 from hookloop.hooks.writing.write_to import WriteTo
@@ -74,6 +74,9 @@ LEFT_OUT = (RecordEnvironment, Requeue, ShowProgress, StopOnSignal)
 
 _OF_OTHERS = ("changes", "side_randomness")
 """Parts of a checkpoint that depend on who looked on: what was asked, what observers drew."""
+
+OF_FILES = (Writing, SaveCheckpoint)
+"""Hooks whose state is about the files that they have written."""
 
 _WHERE = ("system", "driver", "cpu", "ranks")
 """What two environments may differ in without another result."""
@@ -241,7 +244,8 @@ class _Replaying:
                     )
                 left_out |= short.left_out
                 hooks = short.trainer.run.hooks
-                apart |= {*left_out, *(one.name for one in hooks if isinstance(one, Writing))}
+                apart |= {*left_out, *(one.name for one in hooks if isinstance(one, OF_FILES))}
+                apart |= {"metrics", "metric_store"} if self._given else set()
                 checked += self._compare(directory, stretch, wanted, apart)
                 place = directory / END
             state = CheckpointStore(directory).load(END)
@@ -375,7 +379,7 @@ class _Replaying:
         directory: Path,
         stretch: Stretch,
         wanted: Sequence[tuple[Saved, Mapping[str, object]]],
-        apart: Collection[str],
+        apart: set[str] | frozenset[str],
     ) -> list[Checked]:
         run = self._route.run
         found: list[Checked] = []
@@ -584,11 +588,14 @@ def _copy_of(saved: Saved) -> str:
     return f"replayed_{saved.name}"
 
 
-def _comparable(checkpoint: Mapping[str, object], apart: Collection[str]) -> Mapping[str, object]:
+def _comparable(
+    checkpoint: Mapping[str, object], apart: set[str] | frozenset[str]
+) -> Mapping[str, object]:
     """Return the state without that of hooks that only the run or the replay has."""
     hooks = cast("Mapping[str, object]", checkpoint.get("hooks") or {})
     kept = {name: state for name, state in hooks.items() if name not in apart and state}
-    rest = {name: value for name, value in checkpoint.items() if name not in _OF_OTHERS}
+    others = {*_OF_OTHERS, *(apart & {"metric_store"} and {"metrics", "metric_store"})}
+    rest = {name: value for name, value in checkpoint.items() if name not in others}
     return {**rest, "hooks": kept}
 
 
