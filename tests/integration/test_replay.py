@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from tests.ranks import on_ranks
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import (
@@ -480,3 +481,11 @@ def test_the_command(project):
     assert done.exit_code == 1, done.output
     assert "differs first at iteration 33" in done.stderr or "iteration 35" in done.stderr
     assert run(cli, ["replay", "run", "--iter", "61"]).exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_run_on_several_processes_with_logical_ranks_is_replayed_on_one(project):
+    on_ranks(lambda: train_config(project, "parallel.logical=2") and None, 2)
+    found = replay(project / "run", at=36)
+    assert found.difference is None
+    assert len(found.checked) > 1  # Numbers that the run wrote on the way.

@@ -336,7 +336,10 @@ class _Replaying:
                     (then, packages), (here, cast("Mapping[str, object]", here["packages"])),
                 )
             ]  # fmt: skip
-            yield from environment.compare(*both)
+            # How many processes there were is judged by itself.
+            of_ranks = ("WORLD_SIZE:", "LOCAL_WORLD_SIZE:")
+            lines = environment.compare(*both)
+            yield from (one for one in lines if not one.startswith(of_ranks))
             if (device := start.get("device")) not in (None, str(run.device)):
                 yield f"device: {device} -> {run.device}"
 
