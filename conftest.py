@@ -112,7 +112,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if "graft" in collection_path.parts and find_spec("mmengine") is None:
         return True
     is_shared = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
-    return True if is_shared and "tests" in collection_path.relative_to(ROOT).parts else None
+    is_here = collection_path.is_relative_to(ROOT)
+    inner = collection_path.relative_to(ROOT).parts if is_here else ()
+    return True if is_shared and "tests" in inner else None
 
 
 @pytest.fixture(autouse=True)

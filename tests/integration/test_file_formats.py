@@ -47,7 +47,10 @@ def train(directory, *, rate, **options):
         config={"optimizer": {"lr": rate}},
         run_dir=directory,
         max_epochs=2 if "resume" in options else 1,
-        default_hooks={"console": None, "checkpoint": hooks.SaveCheckpoint(best="val/loss")},
+        default_hooks={
+            "console": None,
+            "checkpoint": hooks.SaveCheckpoint(best="val/loss", keep_best=2),
+        },
         hooks=[
             FailLater(),
             EmitText(),

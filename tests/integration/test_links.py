@@ -15,7 +15,7 @@ from hookloop.runs.lock import LOCK
 from hookloop.writers.media import MediaFiles
 from hookloop.writers.records import Image, Table, Text
 
-CONTINUED = ("run.log", "metrics.jsonl", LOCK)
+CONTINUED = ("run.log", "metrics.jsonl", "interventions.jsonl", LOCK)
 READ_FIRST = ("last_checkpoint", epoch_file(1), "metrics.csv")
 """What a resume reads; what these links lead to is a matter of other tests."""
 

@@ -2,11 +2,18 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 from board_runs import record, write_run
 from hookloop_board import events as module
 from hookloop_board.collection import Collection
 from hookloop_board.events import Events
+
+
+def run(work):
+    """Run in a thread: a browser of other tests may have a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 async def next_event(stream, kind):
@@ -44,7 +51,7 @@ def test_every_page_is_told_what_has_changed(tmp_path, monkeypatch):
             async for _ in page:
                 pass
 
-    asyncio.run(asyncio.wait_for(watch(), 60))
+    run(asyncio.wait_for(watch(), 60))
 
 
 def test_nothing_is_watched_when_no_page_is_open(tmp_path, monkeypatch):
@@ -57,7 +64,7 @@ def test_nothing_is_watched_when_no_page_is_open(tmp_path, monkeypatch):
         await page.aclose()
         await asyncio.wait_for(events._task, 20)
 
-    asyncio.run(watch())
+    run(watch())
 
 
 def test_the_number_of_pages_is_limited(tmp_path, monkeypatch):
@@ -66,7 +73,7 @@ def test_the_number_of_pages_is_limited(tmp_path, monkeypatch):
     async def watch():
         return [text async for text in Events(Collection([tmp_path])).stream()]
 
-    assert asyncio.run(watch()) == []
+    assert run(watch()) == []
 
 
 def test_a_page_that_does_not_read_does_not_hold_up_the_others(tmp_path, monkeypatch):
@@ -84,4 +91,4 @@ def test_a_page_that_does_not_read_does_not_hold_up_the_others(tmp_path, monkeyp
         events.close()
         assert [text async for text in slow] == []
 
-    asyncio.run(asyncio.wait_for(watch(), 30))
+    run(asyncio.wait_for(watch(), 30))

@@ -359,7 +359,9 @@ class Loop:
         """
         run, settings = self.run, settings_now(self.run)
         modules = modules_of(run.model, run.loss_function)
-        kept = [keep_buffers(modules), keep_modes(modules), run.undeclared.keep_from_evaluation()]
+        # Outside of a training, what a forward leaves in the model is there to be looked at.
+        others = run.undeclared.keep_from_evaluation(removes_new=run.purpose == "train")
+        kept = [keep_buffers(modules), keep_modes(modules), others]
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
         with self.randomness.without_trace(run.val_data.values()):
             results = self.evaluation.validate(wanted)

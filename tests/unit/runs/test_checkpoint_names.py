@@ -21,6 +21,7 @@ A_NAME = re.compile(
 OTHERS = {
     "hooks/measuring/snapshot_memory.py": {"iter_"},  # Pictures of the memory.
     "hooks/guarding/dump_on_exception.py": {"exception_iter_"},  # Tensors beside such a checkpoint.
+    "short_runs/replay.py": {"replay_end.pth"},  # Where a replay ends, in a scratch directory.
     "testing.py": {"before.pth"},  # A name that a user would give.
 }
 

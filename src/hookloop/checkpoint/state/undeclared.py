@@ -274,18 +274,20 @@ class Undeclared:
             self._loaded_parameters, self._label = {}, ""
         return put_back
 
-    def keep(self, is_kept: Callable[[str], bool] = lambda _: True) -> Callable[[], None]:
+    def keep(
+        self, is_kept: Callable[[str], bool] = lambda _: True, *, removes_new: bool = True
+    ) -> Callable[[], None]:
         """Copy all of it, and return what puts it back, with the same objects.
-
-        What is new then is removed: a forward may make an attribute when it is first called.
 
         Args:
             is_kept: Returns by a name whether it is copied; by default all is.
+            removes_new: Whether what is new then is removed: a forward may make an attribute when
+                it is first called.
         """
         chosen = [cell for cell in self._cells() if is_kept(cell.path)]
         kept = [(c, copy) for c in chosen if (copy := self._copy(c)) is not NO_STATE]
         # Data may open its files and fill its cache when it is first read, as any process does.
-        visited = [] if self._roots is None else self._visit()
+        visited = [] if self._roots is None or not removes_new else self._visit()
         holders = [n.holder for n in visited if is_kept(f"{n.path}.") and not n.root.is_data]
         places = [(place, set(place)) for one in holders for place in places_of(one)]
 
@@ -302,9 +304,9 @@ class Undeclared:
 
         return put_back
 
-    def keep_from_evaluation(self) -> Callable[[], None]:
+    def keep_from_evaluation(self, *, removes_new: bool) -> Callable[[], None]:
         """Copy all of it but what hooks hold, which may act on the results, as `keep` does."""
-        return self.keep(lambda path: not path.startswith("hooks."))
+        return self.keep(lambda path: not path.startswith("hooks."), removes_new=removes_new)
 
     def marks_of_hooks(self) -> dict[str, object]:
         """Return what tells whether numbers and text in hooks have changed, by name."""
