@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.errors import ModelError
-from hookloop.parallel.replicated import check_count
+from hookloop.parallel.replicated import check_count, weigh
 from hookloop.parallel.tree import Partial, cover, sum_over_processes
 
 if TYPE_CHECKING:
@@ -156,9 +156,7 @@ class LogicalAverager:
     def _add_numbers(self, factor: Tensor | float, numbers: Sequence[Tensor]) -> None:
         if not numbers or (not isinstance(factor, Tensor) and not factor):
             return
-        weighted = torch.stack(tuple(numbers)).mul_(factor)
-        if isinstance(factor, Tensor):  # A mean over nothing, which counts for nothing, is NaN.
-            weighted = torch.where(factor == 0, 0.0, weighted)
+        weighted = weigh(numbers, factor)
         self._numbers[: len(weighted)] += weighted
 
     def _end_leaf(self) -> None:

@@ -137,9 +137,7 @@ class Replica:
         count = len(self._parameter)
         if not numbers or (not isinstance(factor, Tensor) and not factor):
             return torch.zeros_like(self._parameter)
-        weighted = torch.stack(tuple(numbers)).mul_(factor)
-        if isinstance(factor, Tensor):  # A mean over nothing, which counts for nothing, is NaN.
-            weighted = torch.where(factor == 0, 0.0, weighted)
+        weighted = weigh(numbers, factor)
         if len(numbers) == count:
             return weighted
         return torch.nn.functional.pad(weighted, (0, count - len(numbers)))
@@ -197,6 +195,14 @@ def check_count(trained: Sequence[Tensor], count: int) -> None:
             "before_train_iter.",
             argument="optimizer",
         )
+
+
+def weigh(numbers: Sequence[Tensor], factor: Tensor | float) -> Tensor:
+    """Return numbers times a factor; if that is 0, they are 0 too, whatever they were."""
+    weighted = torch.stack(tuple(numbers)).mul_(factor)
+    if isinstance(factor, Tensor):  # A mean over nothing, which counts for nothing, is NaN.
+        weighted = torch.where(factor == 0, 0.0, weighted)
+    return weighted
 
 
 class _Carrier(torch.nn.Module):

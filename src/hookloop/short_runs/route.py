@@ -185,7 +185,7 @@ def find_routes(
         raise ReplayError(
             f"'{run_dir}' cannot be replayed at iteration {first}: it has no seed, and no "
             f"checkpoint before that iteration ({_known(saved)}). SaveCheckpoint(keep_every=...) "
-            "keeps some for ever."
+            "keeps some forever."
         )
     return routes
 

@@ -35,14 +35,9 @@ class LogicalReduction(Reduction):
         super().__init__(update, averager, 1)
         self.cuts = run.world.logical
 
-    def make(self, run: Run, batches: list[object]) -> None:
-        """Make the update from the parts of this process's logical ranks."""
-        parts = LogicalParts(self, parts_of(run, batches), run)
-        update = self.update
-        if update.add_gradients(run, batches, parts) and parts.close(run):
-            update.finish(run)
-        else:
-            update.note_no_loss(run)
+    def group(self, run: Run, batches: Sequence[object]) -> RankParts:
+        """Return the parts of this process's logical ranks."""
+        return LogicalParts(self, parts_of(run, batches), run)
 
 
 class LogicalParts(RankParts):

@@ -90,12 +90,16 @@ class Reduction:
 
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update from this rank's microbatches, unless all ranks skip it."""
-        parts = RankParts(self, parts_of(run, batches))
+        parts = self.group(run, batches)
         update = self.update
         if update.add_gradients(run, batches, parts) and parts.close(run):
             update.finish(run)
         else:
             update.note_no_loss(run)
+
+    def group(self, run: Run, batches: Sequence[object]) -> RankParts:
+        """Return this rank's microbatches as one group."""
+        return RankParts(self, parts_of(run, batches))
 
     def compute_averaged(self, compute: Callable[[Run], Tensor | None], run: Run) -> Tensor | None:
         """Compute output and loss for an update of the user's own, whose backward averages.
