@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from hookloop_mmengine.dist.devices import (
-    cast_data_device,
-    get_comm_device,
-    get_data_device,
-)
 from hookloop_mmengine.dist.exchange import (
     all_gather,
     all_gather_object,
     all_reduce,
     all_reduce_dict,
-    all_reduce_params,
     broadcast,
     broadcast_object_list,
-    gather,
-    gather_object,
     sync_random_seed,
 )
-from hookloop_mmengine.dist.local_group import get_local_group, init_local_group
 from hookloop_mmengine.dist.processes import (
     barrier,
     get_backend,
@@ -35,40 +26,26 @@ from hookloop_mmengine.dist.processes import (
     is_main_process,
     master_only,
 )
-from hookloop_mmengine.dist.results import (
-    collect_results,
-    collect_results_cpu,
-    collect_results_gpu,
-)
+from hookloop_mmengine.dist.results import collect_results
 
 __all__ = [
     "all_gather",
     "all_gather_object",
     "all_reduce",
     "all_reduce_dict",
-    "all_reduce_params",
     "barrier",
     "broadcast",
     "broadcast_object_list",
-    "cast_data_device",
     "collect_results",
-    "collect_results_cpu",
-    "collect_results_gpu",
-    "gather",
-    "gather_object",
     "get_backend",
-    "get_comm_device",
-    "get_data_device",
     "get_default_group",
     "get_dist_info",
-    "get_local_group",
     "get_local_rank",
     "get_local_size",
     "get_rank",
     "get_world_size",
     "infer_launcher",
     "init_dist",
-    "init_local_group",
     "is_distributed",
     "is_main_process",
     "master_only",

@@ -56,17 +56,6 @@ def all_gather(data: Tensor, group: ProcessGroup | None = None) -> list[Tensor]:
     return gathered
 
 
-def gather(data: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> list[Tensor]:
-    """Return the tensors of all processes in one of them; the others get an empty list."""
-    if not is_distributed():
-        return [data]
-    own = data.detach().contiguous()
-    if get_rank() != dst:
-        torch.distributed.gather(own, None, dst, group)
-        return []
-    gathered = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size(group))]
-    torch.distributed.gather(own, gathered, dst, group)
-    return gathered
 
 
 def broadcast(data: Tensor, src: int = 0, group: ProcessGroup | None = None) -> None:
@@ -84,16 +73,6 @@ def all_gather_object(data: object, group: ProcessGroup | None = None) -> list[o
     return gathered
 
 
-def gather_object(
-    data: object, dst: int = 0, group: ProcessGroup | None = None
-) -> list[object] | None:
-    """Return the objects of all processes in one of them; the others get None."""
-    if not is_distributed():
-        return [data]
-    size = torch.distributed.get_world_size(group)
-    gathered: list[object] | None = [None] * size if get_rank() == dst else None
-    torch.distributed.gather_object(data, gathered, dst, group)
-    return gathered
 
 
 def broadcast_object_list(
@@ -104,24 +83,6 @@ def broadcast_object_list(
         torch.distributed.broadcast_object_list(data, src, group)
 
 
-def all_reduce_params(
-    params: Iterable[Tensor],
-    coalesce: bool = True,
-    bucket_size_mb: int = -1,
-    op: str = "sum",
-    group: ProcessGroup | None = None,
-) -> None:
-    """Reduce tensors over all processes, in place.
-
-    Args:
-        params: The tensors.
-        coalesce: Accepted for its name, like ``bucket_size_mb``.
-        bucket_size_mb: See ``coalesce``.
-        op: As in `all_reduce`.
-        group: Some of the processes; by default all.
-    """
-    for tensor in params:
-        all_reduce(tensor.detach(), op, group)
 
 
 def all_reduce_dict(

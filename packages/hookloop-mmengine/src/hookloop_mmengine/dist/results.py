@@ -91,13 +91,5 @@ def collect_results(
     return [result for _, piece in pieces for result in piece][:size]
 
 
-def collect_results_cpu(
-    result_part: list[T], size: int, tmpdir: str | None = None
-) -> list[T] | None:
-    """Do the same as `collect_results`."""
-    return collect_results(result_part, size, "cpu", tmpdir)
 
 
-def collect_results_gpu(result_part: list[T], size: int) -> list[T] | None:
-    """Do the same as `collect_results`."""
-    return collect_results(result_part, size, "gpu")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from hookloop_mmengine.missing import GRAFT, reject
 
 Location = str | Path
-_FOREIGN = {"petrel": "petrel", "s3": "petrel", "http": "http", "https": "http"}
-_NAMES = {"lmdb", "memcached", *_FOREIGN.values()}
 
 
 class BaseStorageBackend(ABC):
@@ -88,14 +86,6 @@ class LocalBackend(BaseStorageBackend):
         """Copy a file; return its new path."""
         return shutil.copy(src, dst)
 
-    def copytree(self, src: Location, dst: Location) -> Location:
-        """Copy a directory to a new path, and return that."""
-        return shutil.copytree(src, dst)
-
-    # The names of these say in which direction; here both ends are the disk.
-    copyfile_from_local = copyfile_to_local = copyfile
-    copytree_from_local = copytree_to_local = copytree
-
     def remove(self, filepath: Location) -> None:
         """Remove a file."""
         if not self.exists(filepath):
@@ -103,19 +93,6 @@ class LocalBackend(BaseStorageBackend):
         if self.isdir(filepath):
             raise IsADirectoryError("filepath should be a file")
         Path(filepath).unlink()
-
-    def rmtree(self, dir_path: Location) -> None:
-        """Remove a directory with everything in it."""
-        shutil.rmtree(dir_path)
-
-    def copy_if_symlink_fails(self, src: Location, dst: Location) -> bool:
-        """Make a link, or a copy where links cannot be made; return whether it is a link."""
-        try:
-            Path(dst).symlink_to(src)
-        except OSError:
-            (self.copyfile if self.isfile(src) else self.copytree)(src, dst)
-            return False
-        return True
 
     def list_dir_or_file(
         self,
@@ -150,67 +127,73 @@ class LocalBackend(BaseStorageBackend):
                 yield shown
 
 
-Backend = type[BaseStorageBackend]
-B = TypeVar("B", bound=Backend)
-
-backends: dict[str, Backend] = {}
-prefix_to_backends: dict[str, Backend] = {}
+class HardDiskBackend(LocalBackend):
+    """The older name of `LocalBackend`."""
 
 
-def register_backend(
-    name: str,
-    backend: B | None = None,
-    force: bool = False,
-    prefixes: str | list[str] | tuple[str, ...] | None = None,
-) -> Callable[[B], B] | None:
-    """Register a backend; without ``backend``, return a decorator.
+class FileClient:
+    """The older interface to a backend: it has its methods.
 
     Args:
-        name: The name in ``backend_args``.
-        backend: A subclass of `BaseStorageBackend`.
-        force: Whether it may replace another one.
-        prefixes: The beginnings of its paths, without ``://``.
+        backend: The name of the backend; ``disk`` for the local disk.
+        prefix: The beginning of the paths.
+        kwargs: Accepted for their names: the local disk has no settings.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"the backend name should be a string, but got {type(name)}")
 
-    def register(backend: B) -> B:
-        if BaseStorageBackend not in getattr(backend, "__mro__", ()):
-            raise TypeError(f"backend {backend} is not a subclass of BaseStorageBackend")
-        begins = [prefixes] if isinstance(prefixes, str) else list(prefixes or ())
-        for table, keys in ((backends, [name]), (prefix_to_backends, begins)):
-            for key in keys:
-                if key in table and not force:
-                    raise ValueError(
-                        f"{key} is already registered as a storage backend, add "
-                        '"force=True" if you want to override it'
-                    )
-                table[key] = backend
-        return backend
+    def __init__(
+        self, backend: str | None = None, prefix: str | None = None, **kwargs: object
+    ) -> None:
+        if (name := backend or prefix or "disk") != "disk":
+            raise not_offered(name)
+        self.client = HardDiskBackend()
 
-    if backend is None:
-        return register
-    register(backend)
-    return None
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of the backend
+        if name == "client":  # Before it is set, the line below would end up here again.
+            raise AttributeError(name)
+        return getattr(self.client, name)
+
+    @classmethod
+    def infer_client(
+        cls, file_client_args: Mapping[str, Any] | None = None, uri: Location | None = None
+    ) -> FileClient:
+        """Return the client of the arguments, or of a path."""
+        if file_client_args is not None:
+            return cls(**file_client_args)
+        if uri is None:
+            raise AssertionError("file_client_args or uri is needed")
+        return cls(prefix=parse_uri_prefix(uri) or None)
 
 
-register_backend("local", LocalBackend, prefixes="")
+def parse_uri_prefix(uri: Location) -> str:
+    """Return what a path begins with: ``s3`` of ``cluster:s3://a/b``, nothing of a plain one."""
+    begin, mark, _ = str(uri).partition("://")
+    return begin.rpartition(":")[2] if mark else ""
 
 
-def make_backend(prefix: str, backend_args: Mapping[str, object]) -> BaseStorageBackend:
-    """Make the backend that the arguments name, or that of a prefix."""
-    arguments = dict(backend_args)
-    name = arguments.pop("backend", None)
-    found = prefix_to_backends.get(prefix) if name is None else backends.get(str(name))
-    if found is None:
-        raise not_offered(str(name or prefix))
-    return found(**arguments)
+def get_file_backend(
+    uri: Location | None = None,
+    *,
+    backend_args: Mapping[str, object] | None = None,
+    enable_singleton: bool = False,
+) -> LocalBackend:
+    """Return the backend of a path, or the one that the arguments name.
+
+    Args:
+        uri: The path; needed if the arguments name no backend.
+        backend_args: The ``backend``.
+        enable_singleton: Accepted for its name: a backend has nothing to share.
+    """
+    name = (backend_args or {}).get("backend")
+    if uri is None and name is None:
+        raise ValueError('uri should not be None when "backend" does not exist in backend_args')
+    chosen = parse_uri_prefix(uri or "") if name is None else str(name)
+    if chosen not in ("", "local"):
+        raise not_offered(chosen)
+    return LocalBackend()
 
 
 def not_offered(name: str) -> ValueError:
-    """Return the error for a backend that is not registered."""
-    if _FOREIGN.get(name, name) not in _NAMES:
-        return ValueError(f"Backend {name} is not supported. There are {', '.join(backends)}.")
+    """Return the error for files elsewhere."""
     # An error and not a read from disk: the same path may be another file in a foreign store.
     return ValueError(
         f"The file backend '{name}' is not offered, only files on the local disk. Read other "

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import numpy as np
 import yaml
@@ -33,22 +31,6 @@ class BaseFileHandler(ABC):
     @abstractmethod
     def dump_to_str(self, obj: object, **kwargs: Any) -> str | bytes:  # noqa: ANN401
         """Return what would be written."""
-
-    def load_from_path(self, filepath: str | Path, mode: str = "r", **kwargs: Any) -> object:  # noqa: ANN401
-        """Read a file."""
-        with Path(filepath).open(mode if self.str_like else "rb") as file:
-            return self.load_from_fileobj(file, **kwargs)
-
-    def dump_to_path(
-        self,
-        obj: object,
-        filepath: str | Path,
-        mode: str = "w",
-        **kwargs: Any,  # noqa: ANN401
-    ) -> None:
-        """Write a file."""
-        with Path(filepath).open(mode if self.str_like else "wb") as file:
-            self.dump_to_fileobj(obj, file, **kwargs)
 
 
 class JsonHandler(BaseFileHandler):
@@ -106,8 +88,6 @@ def set_default(obj: object) -> object:
     raise TypeError(f"{type(obj)} is unsupported for json dump")
 
 
-H = TypeVar("H", bound=type[BaseFileHandler])
-
 file_handlers: dict[str, BaseFileHandler] = {
     "json": JsonHandler(),
     "yaml": YamlHandler(),
@@ -115,19 +95,3 @@ file_handlers: dict[str, BaseFileHandler] = {
     "pickle": PickleHandler(),
     "pkl": PickleHandler(),
 }
-
-
-def register_handler(file_formats: str | list[str], **kwargs: Any) -> Callable[[H], H]:  # noqa: ANN401
-    """Return a decorator that registers a handler for the endings of files."""
-    endings = [file_formats] if isinstance(file_formats, str) else file_formats
-    if not all(isinstance(ending, str) for ending in endings):
-        raise TypeError("file_formats must be a str or a list of str")
-
-    def register(handler: H) -> H:
-        made = handler(**kwargs)
-        if not isinstance(made, BaseFileHandler):
-            raise TypeError(f"handler must be a child of BaseFileHandler, not {type(made)}")
-        file_handlers.update(dict.fromkeys(endings, made))
-        return handler
-
-    return register

@@ -38,10 +38,6 @@ from hookloop_mmengine.registry.root import (
     VISUALIZERS,
     WEIGHT_INITIALIZERS,
 )
-from hookloop_mmengine.registry.scan import (
-    count_registered_modules,
-    traverse_registry_tree,
-)
 
 __all__ = [
     "BATCH_AUGMENTS",
@@ -73,10 +69,8 @@ __all__ = [
     "build_model_from_cfg",
     "build_runner_from_cfg",
     "build_scheduler_from_cfg",
-    "count_registered_modules",
     "init_default_scope",
     "register_all_modules",
-    "traverse_registry_tree",
 ]
 
 

@@ -91,12 +91,6 @@ def _samplers() -> Mapping[str, Factory]:
     return {**{name: getattr(data, name) for name in names}, **_datasets()}
 
 
-def _initializers() -> Mapping[str, Factory]:
-    from hookloop_mmengine.model.weight_init import INITIALIZERS
-
-    return INITIALIZERS
-
-
 def _functions() -> Mapping[str, Factory]:
     from hookloop_mmengine.dataset import collate
 
@@ -120,7 +114,7 @@ DATA_SAMPLERS = Registry("data sampler").with_fallback(_samplers)
 TRANSFORMS = Registry("transform")
 MODELS = Registry("model", build_func=build_model_from_cfg).with_fallback(_torch_modules)
 MODEL_WRAPPERS = Registry("model wrapper")
-WEIGHT_INITIALIZERS = Registry("weight initializer").with_fallback(_initializers)
+WEIGHT_INITIALIZERS = Registry("weight initializer")
 BATCH_AUGMENTS = Registry("batch augment")
 TASK_UTILS = Registry("task util")
 METRICS = Registry("metric").with_fallback(_evaluators)

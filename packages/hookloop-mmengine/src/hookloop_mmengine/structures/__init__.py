@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from hookloop_mmengine.structures.data_element import BaseDataElement
-from hookloop_mmengine.structures.instance_data import InstanceData
-from hookloop_mmengine.structures.label_data import LabelData
-from hookloop_mmengine.structures.pixel_data import PixelData
+from typing import NoReturn
 
-__all__ = ["BaseDataElement", "InstanceData", "LabelData", "PixelData"]
+from hookloop_mmengine.missing import reject
+from hookloop_mmengine.structures.data_element import BaseDataElement
+
+__all__ = ["BaseDataElement"]
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)

@@ -1,10 +1,8 @@
-"""``mmengine.utils.version_utils``: versions that can be compared, and the commit of a project."""
+"""``mmengine.utils.version_utils``: versions that can be compared."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 
 _VERSION = re.compile(
     r"v?(?:\d+!)?(?P<release>\d+(?:\.\d+)*)"
@@ -37,22 +35,3 @@ def digit_version(version_str: str, length: int = 4) -> tuple[int, ...]:
     if found["post"] is not None:
         return (*release, 1, int(re.sub(r"\D", "", found["post"]) or 0))
     return (*release, 0, 0)
-
-
-def get_git_hash(fallback: str = "unknown", digits: int | None = None) -> str:
-    """Return the commit of the current directory.
-
-    Args:
-        fallback: What to return without git.
-        digits: How many characters are kept.
-    """
-    if digits is not None and not isinstance(digits, int):
-        raise TypeError("digits must be None or an integer")
-    # Settings of the user that change the output are left out.
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "SYSTEMROOT") if name in os.environ}
-    command = ["git", "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, env=kept, check=False)
-    except OSError:
-        return fallback
-    return done.stdout.decode("ascii").strip()[:digits]

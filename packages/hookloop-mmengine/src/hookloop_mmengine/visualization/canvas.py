@@ -1,174 +1,90 @@
-"""``mmengine.visualization``: an image in a figure of matplotlib.
+"""``mmengine.visualization``: an image, and the masks that are drawn on it.
 
-The figure is made when something is drawn, so that a visualizer of numbers needs no matplotlib.
+Of what MMEngine draws, hook files of public projects were found to need nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
+from torch import Tensor
 
 from hookloop.dialects import require
-from hookloop_mmengine.dist import is_main_process
-from hookloop_mmengine.visualization.values import Array
+from hookloop_mmengine.missing import GRAFT
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
+Color = str | tuple[float, ...]
 
 
 class Canvas:
-    """An image, and what is drawn on it.
+    """An image, in RGB, and what is drawn on it."""
 
-    Args:
-        fig_save_cfg: Arguments of matplotlib's figure for drawing.
-        fig_show_cfg: Arguments of its figure for `show`.
-    """
-
-    def __init__(
-        self,
-        fig_save_cfg: Mapping[str, object] | None = None,
-        fig_show_cfg: Mapping[str, object] | None = None,
-    ) -> None:
-        self.fig_save_cfg = dict(fig_save_cfg or {"frameon": False})
-        self.fig_show_cfg = dict(fig_show_cfg or {"frameon": False})
-        self._image: Array | None = None
-
-    # Cached, so that subclasses can set them: some make the figure again.
-
-    @cached_property
-    def fig_save(self) -> Figure:
-        """The figure."""
-        self.fig_save_canvas, figure, self.ax_save = self._initialize_fig(self.fig_save_cfg)
-        return figure
-
-    @cached_property
-    def ax_save(self) -> Axes:
-        """The axes of the figure."""
-        return self.fig_save.axes[0]
-
-    @cached_property
-    def fig_save_canvas(self) -> FigureCanvasAgg:
-        """The pixels of the figure."""
-        return cast("FigureCanvasAgg", self.fig_save.canvas)
-
-    @cached_property
-    def dpi(self) -> float:
-        """The pixels of an inch."""
-        return self.fig_save.get_dpi()
-
-    def _initialize_fig(
-        self, fig_cfg: Mapping[str, object]
-    ) -> tuple[FigureCanvasAgg, Figure, Axes]:
-        require("matplotlib", extra="plots", who="Drawing on images")
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        # Not pyplot, which would keep each figure forever.
-        figure = Figure(**fig_cfg)  # type: ignore[arg-type]
-        axes = figure.add_subplot()
-        axes.axis(False)
-        figure.subplots_adjust(left=0, right=1, bottom=0, top=1)
-        return FigureCanvasAgg(figure), figure, axes
+    _image: Array | None = None
 
     def set_image(self, image: Array) -> None:
-        """Begin with an image, in RGB."""
+        """Begin with an image."""
         if image is None:
             raise AssertionError("An image is needed.")
-        self._image = image = image.astype("uint8")
+        self._image = image.astype("uint8")
         self.height, self.width = image.shape[:2]
-        self._default_font_size = max(np.sqrt(self.height * self.width) // 90, 10)
-        # A little more, or rounding down could lose a pixel.
-        size = (self.width + 1e-2) / self.dpi, (self.height + 1e-2) / self.dpi
-        self.fig_save.set_size_inches(*size)
-        self.ax_save.cla()
-        self.ax_save.axis(False)
-        self._put(image, "none")
 
     def get_image(self) -> Array:
-        """Return the image with all that was drawn on it, in RGB."""
+        """Return the image with all that was drawn on it."""
         if self._image is None:
             raise AssertionError("Please set image using `set_image`")
-        return img_from_canvas(self.fig_save_canvas)
+        return self._image.copy()
 
-    def show(
+    def draw_binary_masks(
         self,
-        drawn_img: Array | None = None,
-        win_name: str = "image",
-        wait_time: float = 0.0,
-        continue_key: str = " ",
-        backend: str = "matplotlib",
-    ) -> Figure | None:
-        """Show the image in a window.
+        binary_masks: Array | Tensor,
+        colors: Color | Sequence[Color] = "g",
+        alphas: float | Sequence[float] = 0.8,
+    ) -> Self:
+        """Color the pixels of masks; each has the size of the image."""
+        masks = (
+            binary_masks.detach().cpu().numpy()
+            if isinstance(binary_masks, Tensor)
+            else binary_masks
+        )
+        if masks.dtype != np.bool_:
+            raise AssertionError(f"The dtype of binary_masks should be np.bool_, not {masks.dtype}")
+        masks = masks[None] if masks.ndim == 2 else masks
+        image = self.get_image()
+        if image.shape[:2] != masks.shape[1:]:
+            raise AssertionError("`binary_masks` must have the same shape with image")
+        listed = [colors] * len(masks) if isinstance(colors, str | tuple) else colors
+        weights = [alphas] * len(masks) if isinstance(alphas, int | float) else alphas
+        if min(len(listed), len(weights)) < len(masks):
+            raise AssertionError(
+                f"There are {len(masks)} masks, {len(listed)} colors and {len(weights)} alphas."
+            )
+        # Not strict: there may be more colors than masks.
+        for mask, color, weight in zip(masks, listed, weights, strict=False):
+            colored = np.where(mask[..., None], np.array(_rgb(color), np.uint8), image)
+            # As OpenCV: computed with fractions, then rounded.
+            mixed = image * (1 - weight) + colored * weight
+            image = np.clip(np.rint(mixed), 0, 255).astype(np.uint8)
+        self._image = image
+        return self
 
-        Args:
-            drawn_img: Another image to show.
-            win_name: The title of the window.
-            wait_time: After how many seconds the program continues; 0 to wait for a key.
-            continue_key: The key.
-            backend: Only ``matplotlib``.
-        """
-        if backend != "matplotlib":
-            raise ValueError(f"The backend '{backend}' is not offered. Use 'matplotlib'.")
-        if not is_main_process():
-            return None
-        import matplotlib.pyplot as plt
-
-        image = self.get_image() if drawn_img is None else drawn_img
-        # The window of an earlier image is used again.
-        settings = {} if plt.fignum_exists(1) else self.fig_show_cfg
-        figure = plt.figure(num=1, clear=True, **settings)  # type: ignore[arg-type]
-        if figure.canvas.manager is not None:
-            figure.canvas.manager.set_window_title(win_name)
-        figure.subplots_adjust(left=0, right=1, bottom=0, top=1)
-        axes = figure.add_subplot()
-        axes.axis(False)
-        axes.imshow(image)
-        figure.canvas.draw()
-        if "inline" in plt.get_backend():  # A notebook shows what it is given.
-            return figure
-        wait_continue(figure, wait_time, continue_key)
-        return None
-
-    def _put(self, image: Array, interpolation: str) -> None:
-        edges = (0, self.width, self.height, 0)
-        self.ax_save.imshow(image, extent=edges, interpolation=interpolation)
-
-
-def img_from_canvas(canvas: FigureCanvasAgg) -> Array:
-    """Return the pixels of a canvas, in RGB."""
-    data, (width, height) = canvas.print_to_buffer()  # type: ignore[no-untyped-call]
-    return np.frombuffer(data, np.uint8).reshape(height, width, 4)[..., :3].copy()
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("draw_") or name in ("show", "fig_save", "ax_save"):
+            # An AttributeError, so that hasattr works.
+            raise AttributeError(
+                f"Visualizer.{name} is not offered by hookloop: of pictures, only masks are drawn. "
+                f"Draw it with matplotlib and pass it to add_image; or {GRAFT}."
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
-def wait_continue(figure: Figure, timeout: float = 0, continue_key: str = " ") -> int:
-    """Show a window until a key is pressed, the time is over (0) or it is closed (1)."""
-    import matplotlib.pyplot as plt
+def _rgb(color: Color) -> tuple[float, ...]:
+    if isinstance(color, str):
+        require("matplotlib", extra="plots", who="A color that is given by its name")
+        from matplotlib.colors import to_rgb
 
-    if "inline" in plt.get_backend():
-        return 0
-    if figure.canvas.manager is not None:
-        figure.show()
-    events: list[Any] = []
-
-    def note(event: Any) -> None:  # noqa: ANN401 - an event of any kind
-        events.append(event)
-        figure.canvas.stop_event_loop()
-
-    names = ("key_press_event", "close_event")
-    connections = [figure.canvas.mpl_connect(name, note) for name in names]  # type: ignore[call-overload]
-    try:
-        while True:
-            events.clear()
-            figure.canvas.start_event_loop(timeout)
-            if any(event.name == "close_event" for event in events):
-                return 1
-            if not events or events[-1].key == continue_key:
-                return 0
-    finally:
-        for connection in connections:
-            figure.canvas.mpl_disconnect(connection)
+        color = tuple(int(channel * 255) for channel in to_rgb(color))
+    if len(color) != 3 or not all(0 <= channel <= 255 for channel in color):
+        raise AssertionError(f"A color has three numbers from 0 to 255, but got {color}")
+    return cast("tuple[float, ...]", color)

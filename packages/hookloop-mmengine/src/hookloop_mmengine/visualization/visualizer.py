@@ -14,9 +14,8 @@ from hookloop_mmengine.visualization.backends import (
     BaseVisBackend,
     TensorboardVisBackend,
 )
-from hookloop_mmengine.visualization.drawing import Drawing
+from hookloop_mmengine.visualization.canvas import Array, Canvas
 from hookloop_mmengine.visualization.experiment import Experiment
-from hookloop_mmengine.visualization.values import Array
 
 if TYPE_CHECKING:
     from hookloop import Run
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
 Described = BaseVisBackend | Mapping[str, object]
 
 
-class Visualizer(ManagerMixin, Drawing):
-    """Draw on images, and pass numbers and images to its backends.
+class Visualizer(ManagerMixin, Canvas):
+    """Pass numbers and images to its backends.
 
     Args:
         name: The name by which `get_instance` finds this visualizer.
         image: The image to draw on.
         vis_backends: The backends, or dicts that describe them.
         save_dir: The directory whose subdirectory ``vis_data`` gets the files.
-        fig_save_cfg: Arguments of matplotlib's figure for drawing.
-        fig_show_cfg: Arguments of its figure for ``show``.
+        fig_save_cfg: Accepted for its name: nothing is drawn with matplotlib.
+        fig_show_cfg: The same.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class Visualizer(ManagerMixin, Drawing):
         from hookloop_mmengine.registry import VISBACKENDS
 
         ManagerMixin.__init__(self, name)
-        Drawing.__init__(self, fig_save_cfg, fig_show_cfg)
         self._dataset_meta: object = None
         listed = vis_backends if isinstance(vis_backends, Sequence) else [vis_backends]
         self._vis_backends: dict[str, BaseVisBackend] = {}

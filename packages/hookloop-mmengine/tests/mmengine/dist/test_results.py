@@ -10,7 +10,6 @@ from hookloop_mmengine.dist.results import Parts, samples
 @pytest.mark.parametrize(("size", "wanted"), [(2, [1, 2]), (3, [1, 2, 3]), (9, [1, 2, 3])])
 def test_results_beyond_the_size_of_the_data_are_dropped(size, wanted):
     assert dist.collect_results([1, 2, 3], size) == wanted
-    assert dist.collect_results_cpu([1, 2, 3], size) == dist.collect_results_gpu([1, 2, 3], size)
 
 
 def test_parts_belong_to_the_results_that_were_noted():

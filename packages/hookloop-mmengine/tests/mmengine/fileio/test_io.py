@@ -92,27 +92,3 @@ def test_an_object_that_does_not_fit_leaves_the_file_as_it_was(tmp_path):
     with pytest.raises(TypeError, match="unsupported for json"):
         fileio.dump([1, object()], tmp_path / "a.json")
     assert fileio.load(tmp_path / "a.json") == {"a": 1}
-
-
-def test_files_are_copied_listed_and_removed(tmp_path):
-    fileio.put_text("a", tmp_path / "a" / "b.txt")
-    fileio.copyfile(tmp_path / "a" / "b.txt", tmp_path / "c.txt")
-    fileio.copyfile_from_local(tmp_path / "c.txt", tmp_path / "d.txt")
-    fileio.copyfile_to_local(tmp_path / "c.txt", tmp_path / "e.txt")
-    fileio.copytree(tmp_path / "a", tmp_path / "f")
-    fileio.copytree_from_local(tmp_path / "a", tmp_path / "g")
-    fileio.copytree_to_local(tmp_path / "a", tmp_path / "h")
-    assert fileio.copy_if_symlink_fails(tmp_path / "a", tmp_path / "i")
-    fileio.remove(tmp_path / "e.txt")
-    fileio.rmtree(tmp_path / "h")
-    assert list(fileio.list_dir_or_file(tmp_path)) == ["a", "c.txt", "d.txt", "f", "g", "i"]
-    with fileio.get_local_path(tmp_path / "c.txt") as path:
-        assert path == str(tmp_path / "c.txt")
-    with pytest.raises(NotImplementedError, match="LocalBackend makes no URLs"):
-        fileio.generate_presigned_url(str(tmp_path / "c.txt"))
-
-
-def test_a_backend_is_made_once_where_that_is_asked():
-    first = fileio.get_file_backend("a", enable_singleton=True)
-    assert fileio.get_file_backend("b", enable_singleton=True) is first
-    assert fileio.get_file_backend("b") is not first

@@ -1,6 +1,6 @@
 """The registries that those of all projects are children of."""
 
-from hookloop_mmengine.registry import FUNCTIONS, WEIGHT_INITIALIZERS, Registry, root
+from hookloop_mmengine.registry import FUNCTIONS, Registry, root
 
 
 def test_all_have_one_scope_and_no_parent():
@@ -10,9 +10,8 @@ def test_all_have_one_scope_and_no_parent():
     assert {one.parent for one in found} == {None}
 
 
-def test_functions_and_initializers_have_the_names_of_configs():
+def test_functions_have_the_names_of_configs():
     assert FUNCTIONS.get("pseudo_collate").__name__ == "pseudo_collate"
-    assert WEIGHT_INITIALIZERS.get("Kaiming").__name__ == "KaimingInit"
 
 
 def test_a_registry_is_not_a_name_in_itself():

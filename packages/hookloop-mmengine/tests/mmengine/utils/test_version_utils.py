@@ -1,10 +1,8 @@
 """Versions that can be compared, and the commit of a project."""
 
-import subprocess
-
 import pytest
 
-from hookloop_mmengine.utils import digit_version, get_git_hash
+from hookloop_mmengine.utils import digit_version
 
 
 @pytest.mark.parametrize(
@@ -37,16 +35,3 @@ def test_another_text_is_rejected(text):
         digit_version(text)
     with pytest.raises(AssertionError):
         digit_version("parrots")
-
-
-def test_the_commit_of_the_current_directory(tmp_path, monkeypatch):
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
-    whole = get_git_hash()
-    assert len(whole) == 40
-    assert get_git_hash(digits=7) == whole[:7]
-    with pytest.raises(TypeError, match="digits must be None or an integer"):
-        get_git_hash(digits="7")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert get_git_hash(fallback="none") == "none"

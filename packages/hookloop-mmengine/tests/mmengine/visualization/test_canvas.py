@@ -1,92 +1,54 @@
-"""An image in a figure of matplotlib."""
+"""An image, and the masks that are drawn on it."""
 
 import numpy as np
 import pytest
+import torch
 
-from hookloop_mmengine.visualization.canvas import Canvas, wait_continue
+from hookloop_mmengine.visualization import Visualizer
+
+
+@pytest.fixture
+def visualizer():
+    return Visualizer(image=np.zeros((40, 60, 3)))
 
 
 @pytest.mark.parametrize(("height", "width"), [(10, 10), (7, 31), (200, 133)])
 def test_an_image_comes_back_as_it_was_set(height, width):
     image = np.random.default_rng(0).integers(0, 255, (height, width, 3)).astype(np.uint8)
-    canvas = Canvas()
-    canvas.set_image(image)
-    assert np.array_equal(canvas.get_image(), image)
+    visualizer = Visualizer(image=image)
+    assert np.array_equal(visualizer.get_image(), image)
     # A second image replaces the first, of another size.
-    canvas.set_image(image[:5, :4])
-    assert np.array_equal(canvas.get_image(), image[:5, :4])
+    visualizer.set_image(image[:5, :4])
+    assert np.array_equal(visualizer.get_image(), image[:5, :4])
 
 
 def test_without_an_image_there_is_none():
     with pytest.raises(AssertionError, match="Please set image using `set_image`"):
-        Canvas().get_image()
+        Visualizer().get_image()
     with pytest.raises(AssertionError, match="An image is needed"):
-        Canvas().set_image(None)
+        Visualizer().set_image(None)
 
 
-def test_a_subclass_may_make_the_figure_itself():
-    canvas = Canvas()
-    canvas.fig_save_canvas, canvas.fig_save, canvas.ax_save = canvas._initialize_fig({"dpi": 50})
-    canvas.set_image(np.zeros((3, 4, 3)))
-    assert canvas.get_image().shape == (3, 4, 3)
-    assert canvas.dpi == 50
+def test_masks_are_blended(visualizer):
+    masks = np.zeros((2, 40, 60), bool)
+    masks[0, :20], masks[1, :, :30] = True, True
+    colors = [(255, 0, 0), (0, 0, 200)]
+    assert visualizer.draw_binary_masks(torch.from_numpy(masks), colors, [0.5, 1]) is visualizer
+    image = visualizer.get_image()
+    assert image[0, 59].tolist() == [128, 0, 0]
+    assert image[0, 0].tolist() == image[39, 0].tolist() == [0, 0, 200]
+    assert image[39, 59].tolist() == [0, 0, 0]
 
 
-def test_the_window_closes_after_its_time(monkeypatch):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    plt.switch_backend("agg")
-    shown = []
-    monkeypatch.setattr(
-        "hookloop_mmengine.visualization.canvas.wait_continue",
-        lambda figure, time, key: shown.append((figure, time, key)),
-    )
-    canvas = Canvas()
-    canvas.set_image(np.zeros((3, 4, 3)))
-    canvas.show(wait_time=0.5)
-    canvas.show(np.ones((2, 2, 3)), continue_key="n")
-    assert [one[1:] for one in shown] == [(0.5, " "), (0.0, "n")]
-    assert shown[1][0].axes[0].images[0].get_array().shape == (2, 2, 3)
-    plt.close("all")
-    with pytest.raises(ValueError, match="'cv2' is not offered. Use 'matplotlib'"):
-        canvas.show(backend="cv2")
+@pytest.mark.parametrize("masks", [np.ones((40, 60)), np.ones((4, 6), bool)])
+def test_other_masks_are_rejected(visualizer, masks):
+    with pytest.raises(AssertionError, match="binary_masks"):
+        visualizer.draw_binary_masks(masks)
 
 
-class Event:
-    def __init__(self, name, key=None):
-        self.name, self.key = name, key
-
-
-class Window:
-    """A figure whose event loop ends with the events given, one at a time."""
-
-    def __init__(self, *events):
-        self.canvas, self.manager = self, None
-        self.events, self.handlers = list(events), []
-
-    def mpl_connect(self, name, handler):
-        self.handlers.append(handler)
-        return len(self.handlers)
-
-    def mpl_disconnect(self, connection):
-        self.handlers[connection - 1] = None
-
-    def start_event_loop(self, timeout):
-        event = self.events.pop(0)
-        if event is not None:
-            self.handlers[0](event)
-
-    def stop_event_loop(self): ...
-
-
-@pytest.mark.parametrize(
-    ("events", "wanted"),
-    [
-        ([None], 0),
-        ([Event("key_press_event", "x"), Event("key_press_event", " ")], 0),
-        ([Event("close_event")], 1),
-    ],
-)
-def test_a_window_waits_for_its_key(events, wanted):
-    window = Window(*events)
-    assert wait_continue(window, 1) == wanted
-    assert window.handlers == [None, None]
+def test_what_else_mmengine_draws_is_left_to_the_graft(visualizer):
+    assert not hasattr(visualizer, "draw_bboxes")
+    with pytest.raises(AttributeError, match="draw_bboxes is not offered.*--graft mmengine"):
+        visualizer.draw_bboxes(torch.ones(4))
+    with pytest.raises(AttributeError, match="no attribute 'zebra'"):
+        visualizer.zebra()

@@ -1,14 +1,10 @@
 """One object in front of all backends."""
 
-import sys
-
-import numpy as np
 import pytest
 import torch
 from tests.tiny import make_trainer
 
 from hookloop.engine.hook import Hook
-from hookloop.errors import HookError
 from hookloop.hooks import WriteTo
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Image, Scalars
@@ -128,11 +124,3 @@ def test_a_subclass_is_the_current_visualizer_of_all(monkeypatch):
     assert Visualizer.get_current_instance() is own
     assert Own.get_current_instance() is own
     assert own.get_backend("NoSuchBackend") is None
-
-
-def test_numbers_need_no_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    visualizer = Visualizer()
-    visualizer.add_scalar("a", 1)
-    with pytest.raises(HookError, match=r"Drawing on images needs.*hookloop\[plots\]"):
-        visualizer.set_image(np.zeros((2, 2, 3)))

@@ -7,31 +7,19 @@ from hookloop_mmengine.dist.exchange import (
     all_gather_object,
     all_reduce,
     all_reduce_dict,
-    all_reduce_params,
     broadcast,
     broadcast_object_list,
-    gather,
-    gather_object,
     sync_random_seed,
 )
-from hookloop_mmengine.dist.results import (
-    collect_results,
-    collect_results_cpu,
-    collect_results_gpu,
-)
+from hookloop_mmengine.dist.results import collect_results
 
 __all__ = [
     "all_gather",
     "all_gather_object",
     "all_reduce",
     "all_reduce_dict",
-    "all_reduce_params",
     "broadcast",
     "broadcast_object_list",
     "collect_results",
-    "collect_results_cpu",
-    "collect_results_gpu",
-    "gather",
-    "gather_object",
     "sync_random_seed",
 ]

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from hookloop_mmengine.dist.devices import (
-    cast_data_device,
-    get_comm_device,
-    get_data_device,
-)
-from hookloop_mmengine.dist.local_group import get_local_group, init_local_group
 from hookloop_mmengine.dist.processes import (
     barrier,
     get_backend,
@@ -26,20 +20,15 @@ from hookloop_mmengine.dist.processes import (
 
 __all__ = [
     "barrier",
-    "cast_data_device",
     "get_backend",
-    "get_comm_device",
-    "get_data_device",
     "get_default_group",
     "get_dist_info",
-    "get_local_group",
     "get_local_rank",
     "get_local_size",
     "get_rank",
     "get_world_size",
     "infer_launcher",
     "init_dist",
-    "init_local_group",
     "is_distributed",
     "is_main_process",
     "master_only",

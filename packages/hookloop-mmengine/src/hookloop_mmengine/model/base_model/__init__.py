@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from hookloop_mmengine.model.base_model.base_model import BaseModel
-from hookloop_mmengine.model.base_model.data_preprocessor import (
-    BaseDataPreprocessor,
-    ImgDataPreprocessor,
-)
+from hookloop_mmengine.model.base_model.data_preprocessor import BaseDataPreprocessor
 
-__all__ = ["BaseDataPreprocessor", "BaseModel", "ImgDataPreprocessor"]
+__all__ = ["BaseDataPreprocessor", "BaseModel"]

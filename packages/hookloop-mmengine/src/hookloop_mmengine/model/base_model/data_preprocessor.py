@@ -8,8 +8,6 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hookloop_mmengine.model.utils.batches import stack_batch
-
 
 class BaseDataPreprocessor(nn.Module):
     """Move data to the device of the model.
@@ -52,58 +50,3 @@ class BaseDataPreprocessor(nn.Module):
         # There is no parameter here to ask for its device, so an empty tensor shows it.
         self._device = cast("Tensor", fn(torch.zeros(0))).device  # type: ignore[operator]
         return cast("BaseDataPreprocessor", super()._apply(fn, recurse))  # type: ignore[no-untyped-call]
-
-
-class ImgDataPreprocessor(BaseDataPreprocessor):
-    """Normalize images, pad them to one size and stack them.
-
-    Args:
-        mean: The mean of each channel.
-        std: The standard deviation of each channel.
-        pad_size_divisor: Height and width are padded to a multiple of it.
-        pad_value: The value of the padding.
-        bgr_to_rgb: Whether to reverse the channels.
-        rgb_to_bgr: The same; only one of them may be set.
-        non_blocking: Whether the copy may overlap with other work.
-    """
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(
-        self,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        pad_size_divisor: int = 1,
-        pad_value: float = 0,
-        bgr_to_rgb: bool = False,
-        rgb_to_bgr: bool = False,
-        non_blocking: bool = False,
-    ) -> None:
-        super().__init__(non_blocking)
-        if bgr_to_rgb and rgb_to_bgr:
-            raise AssertionError("`bgr2rgb` and `rgb2bgr` cannot be set to True at the same time")
-        if (mean is None) != (std is None):
-            raise AssertionError("mean and std should be both None or both given")
-        self._channel_conversion = bgr_to_rgb or rgb_to_bgr
-        self._enable_normalize = mean is not None
-        # Not in the state dict, so that checkpoints of MMEngine fit.
-        self.register_buffer("mean", torch.tensor(mean or [0.0]).view(-1, 1, 1), False)
-        self.register_buffer("std", torch.tensor(std or [1.0]).view(-1, 1, 1), False)
-        self.pad_size_divisor = pad_size_divisor
-        self.pad_value = pad_value
-
-    def forward(self, data: object, training: bool = False) -> object:
-        prepared = cast("dict[str, object]", self.cast_data(data))
-        inputs = cast("Tensor | Sequence[Tensor]", prepared["inputs"])
-        images = [self._normalize(image) for image in inputs]
-        # Networks that halve the size several times need a multiple of a power of two.
-        prepared["inputs"] = stack_batch(images, self.pad_size_divisor, self.pad_value)
-        prepared.setdefault("data_samples", None)
-        return prepared
-
-    def _normalize(self, image: Tensor) -> Tensor:
-        if self._channel_conversion:
-            image = image[[2, 1, 0], ...]
-        image = image.float()
-        return (image - self.mean) / self.std if self._enable_normalize else image

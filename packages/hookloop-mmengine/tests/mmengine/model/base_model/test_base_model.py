@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from hookloop_mmengine.model import BaseDataPreprocessor, BaseModel, ImgDataPreprocessor
+from hookloop_mmengine.model import BaseDataPreprocessor, BaseModel
 from hookloop_mmengine.optim import OptimWrapper
 
 
@@ -70,8 +70,8 @@ def test_a_batch_of_another_kind_is_rejected():
 
 def test_the_preprocessor_is_given_described_or_plain():
     assert type(Toy().data_preprocessor) is BaseDataPreprocessor
-    described = Toy(data_preprocessor={"type": "ImgDataPreprocessor"})
-    assert isinstance(described.data_preprocessor, ImgDataPreprocessor)
+    described = Toy(data_preprocessor={"type": "BaseDataPreprocessor", "non_blocking": True})
+    assert described.data_preprocessor._non_blocking
     own = nn.Identity()
     assert Toy(data_preprocessor=own).data_preprocessor is own
     with pytest.raises(TypeError, match="data_preprocessor should be a `dict` or `nn.Module`"):
