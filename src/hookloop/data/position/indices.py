@@ -35,6 +35,8 @@ _log = logging.getLogger("hookloop")
 
 _END = object()
 
+NoteIndices = Callable[[int, int, object], object]
+
 
 @dataclass(frozen=True)
 class PassStart:
@@ -74,10 +76,13 @@ class SkippingIndices:
         cut: Takes this rank's part of each batch; None if no other rank reads the data.
         primes: Whether the order is drawn when `prime` is called, and not with the first batch.
         seeds: Whether each index is returned with the key of its random numbers.
+        note: Is told the number of the pass, that of the batch in it, and its index or indices,
+            when they are asked for; workers ask in advance.
     """
 
     cut: Cut | None = None
     primes = False
+    note: NoteIndices | None = None
 
     def __init__(
         self,
@@ -138,13 +143,23 @@ class SkippingIndices:
             current.rewind = start.rewind
         if self._saved:
             current.resume_from(self._saved, self._samplers)
-        indices = current if start.most is None else islice(current, start.most)
+        indices: Iterator[object] = current
+        if start.most is not None:
+            indices = islice(current, start.most)
+        if self.note is not None:
+            indices = self._noted(indices, self.note)
         if self.cut is not None:
             return self._own_parts(indices, self.cut)
         return self._seeded(indices) if self.seeds else indices
 
     def __len__(self) -> int:
         return len(cast("Sequence[object]", self._inner))
+
+    def _noted(self, indices: Iterator[object], note: NoteIndices) -> Iterator[object]:
+        """Tell somebody of the indices."""
+        for batch, group in enumerate(indices, start=self._start.skip):
+            note(self._start.passes, batch, group)
+            yield group
 
     def _seeded(self, indices: Iterator[object]) -> Iterator[GroupTuple]:
         """Add to indices the key and the number of their batch, for the seeds of their samples."""

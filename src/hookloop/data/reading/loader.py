@@ -19,7 +19,7 @@ from typing import cast
 import torch
 from torch.utils.data import BatchSampler, DataLoader, default_collate
 
-from hookloop.data.position.indices import PassStart, SkippingIndices
+from hookloop.data.position.indices import NoteIndices, PassStart, SkippingIndices
 from hookloop.data.random.per_sample import SeededInProcess, SeededSamples, SeededWithCollate
 from hookloop.data.random.workers import WorkerStates, why_not_carried
 from hookloop.data.ranks.cut import Cut
@@ -38,6 +38,7 @@ class LoaderReader(Reader):
     """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
 
     _changes: LoaderChanges
+    _note: NoteIndices | None = None
 
     def __init__(self, loader: DataLoader[object], *, seed_samples: SeedSamples) -> None:
         self._loader = loader
@@ -67,6 +68,12 @@ class LoaderReader(Reader):
             has_own_stream=self._has_custom_sampler,
             ahead=loader.num_workers * (loader.prefetch_factor or 2),
         )
+        self._indices.note = self._note
+
+    def note_indices(self, note: NoteIndices | None) -> bool:
+        """Tell somebody of the indices of each batch from the next pass on."""
+        self._note = self._indices.note = note
+        return True
 
     @property
     def draws_from(self) -> list[str] | None:

@@ -13,7 +13,7 @@ from hookloop.data.ranks.cut import Cut
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.data.position.indices import PassStart
+    from hookloop.data.position.indices import NoteIndices, PassStart
     from hookloop.data.random.workers import WorkerStates
     from hookloop.data.reading.loader_changes import LoaderChanges
     from hookloop.data.reading.samplers import SamplerStates, State
@@ -49,6 +49,10 @@ class Reader(ABC):
     @abstractmethod
     def generators(self) -> list[torch.Generator]:
         """Return the generators that the order depends on, except for the process's own."""
+
+    def note_indices(self, note: NoteIndices | None) -> bool:
+        """Tell somebody of the indices of each batch from the next pass on; False without any."""
+        return False
 
     def state(self, position: int, *parts: Part) -> dict[str, object]:
         """Return some parts of what is read after that many batches of the pass depends on."""
