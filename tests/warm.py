@@ -27,8 +27,9 @@ import array, json, os, signal, socket, sys
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 name = os.path.basename(sys.argv[0])
-# Ranks and the trials of a sweep look whether their parent lives.
-if name == "python" and ("RANK" in os.environ or "hookloop.cli.search.sweep_process" in sys.argv):
+# Ranks and the trials of a sweep look whether their parent lives; what forks ranks gets a socket.
+modules = {"hookloop.cli.search.sweep_process", "hookloop.parallel.fork_server"}
+if name == "python" and ("RANK" in os.environ or modules & {*sys.argv}):
     os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX)
 server.connect({path!r})

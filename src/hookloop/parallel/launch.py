@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -13,14 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from hookloop.parallel.launched import LAUNCH, RESTART, Report, read_reports
+from hookloop.parallel.processes import Processes, Starter
 from hookloop.parallel.rendezvous import Place, Rendezvous
 from hookloop.parallel.signals import STOP_SIGNALS
-
-if TYPE_CHECKING:
-    from torch.distributed.elastic.multiprocessing import PContext
 
 INSISTENT = ("SIGINT", "SIGTERM", "SIGQUIT")
 """Signals that kill the ranks when they come a second time."""
@@ -34,8 +30,8 @@ LOOK_EVERY = 0.1
 INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that says by which network interface gloo connects the ranks."""
 
-GRACE, KILL_AFTER = 10.0, 30.0
-"""Seconds in which ranks end when those of another node are gone: by themselves, after SIGTERM."""
+GRACE = 10.0
+"""Seconds in which ranks end by themselves when those of another node are gone."""
 
 GIVE_UP = 1.0
 """Seconds after a signal for which ranks may still appear that have to be told."""
@@ -75,11 +71,18 @@ class Attempt:
         rendezvous: The connection to the launchers of the other nodes.
         folder: A private directory for the reports of this attempt.
         number: How often the ranks have been started before.
+        starter: Starts the ranks; by default each is a new process.
     """
 
     def __init__(
-        self, command: Sequence[str], rendezvous: Rendezvous, folder: Path, number: int = 0
+        self,
+        command: Sequence[str],
+        rendezvous: Rendezvous,
+        folder: Path,
+        number: int = 0,
+        starter: Starter | None = None,
     ) -> None:
+        self._starter = starter or Starter()
         self._command = command
         self._rendezvous = rendezvous
         self._folder = folder
@@ -93,7 +96,7 @@ class Attempt:
 
     def run(self) -> Ended:
         """Start the ranks, and wait until all have ended."""
-        # Not in the main thread, in which Python handles signals: torch would take them over.
+        # While it waits for other nodes, the main thread handles signals.
         agent = threading.Thread(target=self._run_agent, daemon=True)
         with _handled(self._receive):
             agent.start()
@@ -108,34 +111,25 @@ class Attempt:
 
     def _run_agent(self) -> None:
         try:
-            with _quiet():
-                place = self._rendezvous.meet(self._number)
-                self._ended.attempt = place.attempt
-                ranks = self._start(place)
-                try:
-                    self._watch(ranks, place)
-                finally:
-                    ranks.close()
+            place = self._rendezvous.meet(self._number)
+            self._ended.attempt = place.attempt
+            ranks = self._start(place)
+            try:
+                self._watch(ranks, place)
+            finally:
+                ranks.close()
         except Exception as error:  # noqa: BLE001 - it is shown by whoever waits for this thread
             self._ended.error = error
 
-    def _start(self, place: Place) -> PContext:
-        from torch.distributed.elastic.multiprocessing import (
-            DefaultLogsSpecs,
-            Std,
-            start_processes,
-        )
-
+    def _start(self, place: Place) -> Processes:
         local = range(self._rendezvous.layout.ranks)
         # The first rank writes to the terminal itself; lines of the others get their rank.
-        others = dict.fromkeys(local, Std.ALL) | {0: Std.NONE}
-        return start_processes(
-            name="ranks",
-            entrypoint=sys.executable,
-            args={rank: tuple(self._command) for rank in local},
-            envs={rank: self._variables(place, rank) for rank in local},
-            logs_specs=DefaultLogsSpecs(str(self._folder / "output"), tee=others),
-            log_line_prefixes={rank: f"[rank {place.first_rank + rank}] " for rank in local},
+        return Processes(
+            self._starter,
+            self._command,
+            [{**os.environ, **self._variables(place, rank)} for rank in local],
+            [f"[rank {place.first_rank + rank}] " if rank else None for rank in local],
+            self._folder / "output",
         )
 
     def _variables(self, place: Place, local_rank: int) -> dict[str, str]:
@@ -143,7 +137,7 @@ class Attempt:
         layout = self._rendezvous.layout
         rank, size = str(place.first_rank + local_rank), str(place.world_size)
         variables = {
-            LAUNCH: f"{os.getpid()}:{self._folder}",
+            LAUNCH: f"{self._starter.parent}:{self._folder}",
             RESTART: str(place.attempt),
             "LOCAL_RANK": str(local_rank),
             "RANK": rank,
@@ -162,27 +156,25 @@ class Attempt:
             # The launcher of the first node keeps the store, so that it outlives each rank.
             "TORCHELASTIC_USE_AGENT_STORE": "True",
         }
-        if layout.ranks > 1:
-            # As torchrun does: ranks with a thread for each core would compete for all of them.
-            variables[THREADS] = os.environ.get(THREADS, "1")
+        variables |= threads_of_ranks(layout.ranks)
         if place.interface is not None:
             # gloo would take the address of the host's name, which may be one for itself only.
             variables[INTERFACE] = os.environ.get(INTERFACE, place.interface)
         return variables
 
-    def _watch(self, ranks: PContext, place: Place) -> None:
+    def _watch(self, ranks: Processes, place: Place) -> None:
         """Wait for the end of the ranks, also if those of another node are gone."""
         since = None
-        while (result := ranks.wait(0)) is None:
+        while ranks.look():
             time.sleep(LOOK_EVERY)
             if since is None and (lost := self._rendezvous.news()) is not None:
                 # Its ranks break off their connections, and ours end by themselves, with reasons.
                 self._ended.lost, since = lost, time.monotonic()
             elif since is not None and time.monotonic() > since + GRACE:
                 self._ended.is_ended_for_lost = True
-                ranks.close(timeout=int(KILL_AFTER))
-        failures = result.failures.items()
-        self._ended.codes = {place.first_rank + rank: one.exitcode for rank, one in failures}
+                ranks.end_soon()
+        failures = ranks.failures.items()
+        self._ended.codes = {place.first_rank + rank: code for rank, code in failures}
         if failures and self._ended.lost is None:
             self._ended.lost = self._rendezvous.news()
 
@@ -220,6 +212,14 @@ class Attempt:
         return read_reports(self._folder)
 
 
+def threads_of_ranks(ranks: int) -> dict[str, str]:
+    """Return the variable that says with how many threads each rank of this node computes.
+
+    As with torchrun: ranks with a thread for each core would compete for all of them.
+    """
+    return {THREADS: os.environ.get(THREADS, "1")} if ranks > 1 else {}
+
+
 @contextmanager
 def _handled(receive: object) -> Iterator[None]:
     """Handle the signals that ask a process to end, except for those that are ignored."""
@@ -231,17 +231,3 @@ def _handled(receive: object) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep torch's launcher from logging: ends of ranks are reported once, by us."""
-    log, handler = logging.getLogger("torch.distributed.elastic"), logging.NullHandler()
-    is_wanted = "LOGLEVEL" in os.environ  # With it, users ask torch's launcher for its log.
-    before, log.propagate = log.propagate, is_wanted and log.propagate
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.propagate = before

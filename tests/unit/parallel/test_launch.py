@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.parallel import launch
+from hookloop.parallel import launch, processes
 from hookloop.parallel.launch import Attempt, Ended
 from hookloop.parallel.launched import read_reports
+from hookloop.parallel.processes import Starter
 from hookloop.parallel.rendezvous import Layout, Rendezvous
 
-pytestmark = [
-    pytest.mark.slow,
-    # torch's launcher does not close the files with the output of ranks that have ended.
-    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.slow
+
+FORKED = pytest.mark.parametrize(
+    "modules", [(), ("hookloop.parallel.launched",)], ids=["new", "forked"]
+)
+"""Each rank is a new process, or a fork of one that has imported what it needs."""
 
 RANK = """
 import os, signal, sys, time
@@ -44,12 +45,17 @@ def wait_for_signal():
 def attempt(tmp_path):
     """Start ranks with a script."""
 
-    def start(body: str, *arguments: str, ranks: int = 3, number: int = 0) -> Ended:
+    def start(
+        body: str, *arguments: str, ranks: int = 3, number: int = 0, modules: tuple[str, ...] = ()
+    ) -> Ended:
         script = tmp_path / "rank.py"
         script.write_text(RANK + body)
         folder = tmp_path / "reports"
-        folder.mkdir()
-        return Attempt([str(script), *arguments], Rendezvous(Layout(ranks)), folder, number).run()
+        folder.mkdir(exist_ok=True)
+        with Starter(modules) as starter:
+            starter.warm_up({})
+            layout = Rendezvous(Layout(ranks))
+            return Attempt([str(script), *arguments], layout, folder, number, starter).run()
 
     return start
 
@@ -82,19 +88,20 @@ def is_running(pid):
         return False
 
 
-def test_ranks_know_their_place_and_leave_their_exit_code(attempt, capfd, monkeypatch):
+@FORKED
+def test_ranks_know_their_place_and_leave_their_exit_code(attempt, capfd, monkeypatch, modules):
     body = """
 assert sys.argv[1] == "a=${x} $$", sys.argv
 assert launched.restarts_so_far() == 2
 assert launched.LAUNCH not in os.environ
 assert os.environ["OMP_NUM_THREADS"] == "1"
 print("out", rank, flush=True)
-print("err", rank, file=sys.stderr)
+print("err", rank, file=sys.stderr, end="" if rank == 2 else "\n")
 sys.exit(launched.report_end(3 if rank == 1 else 0))
 """
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = dict(os.environ)
-    ended = attempt(body, "a=${x} $$", number=2)
+    ended = attempt(body, "a=${x} $$", number=2, modules=modules)
     assert ended.codes == {}
     assert [one.exit_code for one in ended.reports.values()] == [0, 3, 0]
     assert all(one.is_in_order for one in ended.reports.values())
@@ -104,21 +111,70 @@ sys.exit(launched.report_end(3 if rank == 1 else 0))
     assert sorted(err.splitlines()) == ["[rank 1] err 1", "[rank 2] err 2", "err 0"]
 
 
-def test_a_killed_rank_ends_the_others(attempt, capfd):
+@FORKED
+def test_a_killed_rank_ends_the_others(attempt, capfd, modules):
     body = """
 if rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 wait_for_signal()
 sys.exit(1)
 """
-    ended = attempt(body)
+    ended = attempt(body, modules=modules)
     assert ended.codes[1] == -signal.SIGKILL
     assert next(iter(ended.codes)) == 1
     assert ended.reports[1].exit_code is None
     assert ended.signal is None
-    # torch's launcher kills ranks that do not end when they are told to.
+    # Only those that do not end when they are told to are killed.
     assert list(ended.codes.values()).count(-signal.SIGKILL) == 1
     assert capfd.readouterr().err == ""
+
+
+def test_what_a_killed_rank_has_started_ends_with_it(attempt, tmp_path):
+    body = """
+if rank == 1:
+    import subprocess
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(child.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(1)
+"""
+    attempt(body)
+    child = int((tmp_path / "reports/output/1.out").read_text())
+    end = time.monotonic() + 5
+    while is_running(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_running(child)
+
+
+def test_a_rank_that_is_halted_does_not_keep_the_others(attempt, when_up, monkeypatch):
+    monkeypatch.setattr(processes, "KILL_AFTER", 1.5)
+    when_up(lambda pids: (os.kill(pids[0], signal.SIGSTOP), os.kill(pids[1], signal.SIGKILL)))
+    ended = attempt("sys.exit(wait_for_signal())")
+    assert ended.codes == dict.fromkeys((0, 1), -signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+def test_forked_ranks_are_as_good_as_new_ones(attempt, capfd):
+    body = """
+import atexit, random
+atexit.register(print, "the end of", rank)
+print(random.random())
+assert __name__ == "__main__" and sys.argv == [__file__, "x"] and os.getpgid(0) == os.getpid()
+assert signal.getsignal(signal.SIGINT) is not None
+launched.report_end(0)
+if rank == 1:
+    raise ValueError("of rank 1")
+if rank == 2:
+    sys.exit("a reason")
+"""
+    ended = attempt(body, "x", modules=("hookloop.parallel.launched", "no.such.module"))
+    assert ended.codes == {1: 1, 2: 1}
+    out, err = capfd.readouterr()
+    numbers = {line.split()[-1] for line in out.splitlines() if "the end of" not in line}
+    assert len(numbers) == 3  # Python's own generator is not the same in all of them.
+    assert out.count("the end of") == 3
+    assert "[rank 1] ValueError: of rank 1" in err
+    assert "[rank 2] a reason" in err
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])

@@ -14,7 +14,6 @@ from hookloop.cli.shared.report import print_text, reporting
 from hookloop.cli.shared.text_plot import draw_curve
 from hookloop.cli.train.check import build_without_run
 from hookloop.cli.train.launch import Launch, ranks_option
-from hookloop.cli.train.train import reject_problems
 from hookloop.every import count_of
 from hookloop.short_runs.scratch import scratch_directory
 
@@ -64,10 +63,9 @@ def command(
     if png is not None:
         require_plots("find-lr --png")  # Before the search, not after it.
     if ranks is not None:
-        reject_problems(loaded)
         drawn = ["--png", str(png)] if png is not None else []
         limits = ["--from", str(first), "--to", str(last), "--iters", str(iters)]
-        return launch.run(["find-lr", str(config), *overrides, *limits, *drawn])
+        return launch.run(loaded, ["find-lr", str(config), *overrides, *limits, *drawn])
     with scratch_directory("find-lr") as scratch:
         trainer = build_without_run(loaded, scratch)
         search = find_lr(trainer, first=first, last=last, iters=iters)

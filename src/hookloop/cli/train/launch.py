@@ -20,9 +20,20 @@ from hookloop.errors import HookloopError, IntervalError
 from hookloop.parallel.settings import PATIENCE, read_seconds
 
 if TYPE_CHECKING:
+    from hookloop.config.tree import Config
     from hookloop.parallel.launch import Ended
+    from hookloop.parallel.processes import Starter
     from hookloop.parallel.rendezvous import Layout, Rendezvous
     from hookloop.parallel.verdict import Cause
+
+PRELOADED = (
+    "torch._dynamo",  # Every optimizer imports it, for longer than torch itself.
+    "torch.nn.parallel.distributed",
+    "hookloop.cli.train.train",
+    "hookloop.cli.train.resume",
+    "hookloop.config.build",
+)
+"""What each rank would import, once for all."""
 
 ranks_option = click.option(
     "--ranks",
@@ -145,11 +156,25 @@ class Launch:
             raise click.UsageError(f"--rendezvous: '{place}' must be HOST:PORT, as in gpu1:29500.")
         return Layout(self.ranks or 1, self.nodes, place, self.patience)
 
-    def run(self, verb: Sequence[str]) -> int:
-        """Run a verb of the command line on the ranks, and return the exit code."""
-        from hookloop.parallel.launch import THREADS
+    def run(self, config: Config, verb: Sequence[str]) -> int:
+        """Run a verb of the command line on the ranks, and return the exit code.
+
+        Args:
+            config: What they build; its problems are shown here, once, and not by each rank.
+            verb: The command, with its arguments.
+        """
+        from hookloop.parallel.launch import threads_of_ranks
+        from hookloop.parallel.processes import Starter
 
         layout = self.layout()
+        with Starter(PRELOADED) as starter:
+            starter.warm_up(threads_of_ranks(layout.ranks))  # While this process looks at it.
+            reject_problems(config)
+            return self._run(verb, layout, starter)
+
+    def _run(self, verb: Sequence[str], layout: Layout, starter: Starter) -> int:
+        from hookloop.parallel.launch import THREADS
+
         names = chosen_aliases()
         aliases = [part for name in names for part in ("--alias", name)]
         if THREADS not in os.environ and layout.ranks > 1:
@@ -158,7 +183,14 @@ class Launch:
         with TemporaryDirectory(prefix="hookloop-launch-", ignore_cleanup_errors=True) as folder:
             command = ["-m", "hookloop", *verb, *output.flags, *aliases]
             with output.of_ranks(Path(folder)):
-                return Restarts(command, layout, Path(folder), self.restarts).run()
+                return Restarts(command, layout, Path(folder), self.restarts, starter).run()
+
+
+def reject_problems(config: Config) -> None:
+    """Reject a config with problems here, once, and not on each rank, seconds later."""
+    from hookloop.config.blueprint import draw
+
+    draw(config)
 
 
 class Restarts:
@@ -169,9 +201,18 @@ class Restarts:
         layout: How many ranks there are.
         folder: A private directory.
         restarts: How often they may be started again.
+        starter: Starts them.
     """
 
-    def __init__(self, command: Sequence[str], layout: Layout, folder: Path, restarts: int) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        layout: Layout,
+        folder: Path,
+        restarts: int,
+        starter: Starter,
+    ) -> None:
+        self._starter = starter
         self._command = command
         self._layout = layout
         self._folder = folder
@@ -218,7 +259,7 @@ class Restarts:
 
         folder = self._folder / f"attempt-{number}"
         folder.mkdir()
-        return Attempt(self._command, rendezvous, folder, number).run()
+        return Attempt(self._command, rendezvous, folder, number, self._starter).run()
 
     def _show(self, cause: Cause, left: int, *, again: bool, is_repeated: bool) -> None:
         for message in cause.messages:

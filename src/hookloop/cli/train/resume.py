@@ -10,7 +10,7 @@ from hookloop.cli.look.completing import complete_override, complete_run
 from hookloop.cli.shared.arguments import aliases
 from hookloop.cli.shared.report import reporting
 from hookloop.cli.train.launch import Launch, launch_options
-from hookloop.cli.train.train import reject_problems, strict_option, train
+from hookloop.cli.train.train import strict_option, train
 from hookloop.errors import CheckpointError
 
 
@@ -76,10 +76,9 @@ def command(
             raise click.UsageError(
                 "--restarts continues from the newest checkpoint, so that none can be named."
             )
-        reject_problems(loaded)
         own = {"--config": config, "--checkpoint": checkpoint}
         chosen = [part for name, value in own.items() if value for part in (name, str(value))]
         flags = [*["--change"] * change, *["--strict"] * strict]
-        return launch.run(["resume", str(run), *overrides, *chosen, *flags])
+        return launch.run(loaded, ["resume", str(run), *overrides, *chosen, *flags])
     changed = [text.partition("=")[0].strip() for text in overrides] if change else []
     return train(loaded, home, resume=named or True, strict=strict, change=changed)

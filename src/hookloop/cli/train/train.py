@@ -57,10 +57,10 @@ def command(
     if resume and run_dir is None:
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
     if launch.ranks is not None:
-        reject_problems(loaded)
         verb = ["train", str(config), *overrides, *["--resume"] * resume, *["--strict"] * strict]
         with directory_for_ranks(loaded, run_dir, launch) as home:
-            return launch.run([*verb, *(("--run-dir", str(home)) if home is not None else ())])
+            place = ("--run-dir", str(home)) if home is not None else ()
+            return launch.run(loaded, [*verb, *place])
     # None and not False: without the option, the config decides.
     return train(loaded, run_dir, resume=True if resume else None, strict=strict)
 
@@ -117,13 +117,6 @@ def train(
     return outcome.exit_code or (HOOK_FAILED if strict and outcome.disabled else 0)
 
 
-def reject_problems(config: Config) -> None:
-    """Reject a config with problems here, once, and not on each rank, seconds later."""
-    from hookloop.config.blueprint import draw
-
-    draw(config)
-
-
 @contextmanager
 def directory_for_ranks(
     config: Config, run_dir: Path | None, launch: Launch
@@ -149,9 +142,11 @@ def directory_for_ranks(
         yield None
     else:
         home = RunDir.create(wanted).path
-        yield home
-        with suppress(OSError):
-            home.rmdir()
+        try:
+            yield home
+        finally:
+            with suppress(OSError):
+                home.rmdir()
 
 
 def outcome_record(

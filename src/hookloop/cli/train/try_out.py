@@ -12,7 +12,6 @@ from hookloop.cli.shared.arguments import config_and_overrides
 from hookloop.cli.shared.output import set_result
 from hookloop.cli.shared.report import FAILED, print_error, print_text, reporting
 from hookloop.cli.train.launch import Launch, ranks_option
-from hookloop.cli.train.train import reject_problems
 from hookloop.every import count_of
 from hookloop.short_runs.scratch import scratch_directory
 
@@ -44,8 +43,7 @@ def command(
     # The directory is that of the launcher, which outlives all ranks.
     with scratch_directory("try") as own:
         if ranks is not None:
-            reject_problems(loaded)
-            return launch.run(["try", str(config), *overrides, "--scratch", own])
+            return launch.run(loaded, ["try", str(config), *overrides, "--scratch", own])
         from hookloop.config.build import arguments
         from hookloop.parallel.world import World
         from hookloop.short_runs.try_out import try_out
