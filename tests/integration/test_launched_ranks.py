@@ -47,9 +47,6 @@ hooks: {lose: {type: launched_project.LoseRank}}
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(  # torch's launcher does not close the output of ranks that ended.
-    "ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 def test_a_lost_rank_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "launched_project.py").write_text(PROJECT)

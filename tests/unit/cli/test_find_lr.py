@@ -73,9 +73,6 @@ def test_the_command_prints_one_object(project: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(  # torch's launcher does not close the output of ranks that ended.
-    "ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 def test_ranks_search_together_and_the_first_reports(project: Path, invoke: Invoke) -> None:
     before = names(project)
     options = ["--from", "1e-4", "--to", "100", "--iters", "30"]

@@ -13,6 +13,7 @@ from tests.unit.cli.conftest import Invoke
 from hookloop.cli.train.launch import Launch, Restarts, orderly_code
 from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
+from hookloop.parallel.processes import Starter
 from hookloop.parallel.rendezvous import Layout
 
 RANK = """
@@ -45,11 +46,6 @@ def wait():
         time.sleep(1)
 """
 
-ranks = pytest.mark.filterwarnings(  # See tests/unit/parallel/test_launch.py.
-    "ignore:unclosed file:ResourceWarning",
-    "ignore::pytest.PytestUnraisableExceptionWarning",
-)
-
 
 @pytest.fixture
 def launch(tmp_path, capfd):
@@ -59,20 +55,18 @@ def launch(tmp_path, capfd):
         (tmp_path / "rank.py").write_text(RANK + body)
         folder = tmp_path / "launch"
         folder.mkdir()
-        code = Restarts([str(tmp_path / "rank.py")], Layout(2), folder, restarts).run()
+        code = Restarts([str(tmp_path / "rank.py")], Layout(2), folder, restarts, Starter()).run()
         return code, capfd.readouterr().err
 
     return run
 
 
-@ranks
 @pytest.mark.slow
 @pytest.mark.parametrize(("codes", "code"), [((0, 0), 0), ((3, 0), 3), ((143, 143), 143)])
 def test_the_exit_code_is_that_of_a_process_alone(launch, codes, code) -> None:
     assert launch(f"end({codes}[rank])") == (code, "")
 
 
-@ranks
 @pytest.mark.slow
 def test_a_lost_rank_is_followed_by_a_restart_as_often_as_allowed(launch) -> None:
     body = "end() if attempt == 2 else kill() if rank == 1 else wait()"
@@ -83,7 +77,6 @@ def test_a_lost_rank_is_followed_by_a_restart_as_often_as_allowed(launch) -> Non
     assert "All ranks are started again; restarts left: 1." in shown
 
 
-@ranks
 @pytest.mark.slow
 def test_after_the_last_restart_it_has_failed(launch) -> None:
     code, shown = launch("kill() if rank == 1 else wait()", 1)
@@ -92,7 +85,6 @@ def test_after_the_last_restart_it_has_failed(launch) -> None:
     assert shown.endswith("No restart is left.\n")
 
 
-@ranks
 @pytest.mark.slow
 def test_the_same_exception_in_the_same_iteration_is_not_tried_a_third_time(launch) -> None:
     body = "fail(ValueError('bad'), (7, 8, 8)[attempt]) if rank == 1 else wait()"
@@ -103,7 +95,6 @@ def test_the_same_exception_in_the_same_iteration_is_not_tried_a_third_time(laun
     assert shown.endswith("It failed there before, so it is not started again.\n")
 
 
-@ranks
 @pytest.mark.slow
 def test_a_user_error_is_shown_once_and_never_tried_again(launch) -> None:
     code, shown = launch("fail(DataError('no samples'), 0, 2)", 5)
@@ -112,7 +103,6 @@ def test_a_user_error_is_shown_once_and_never_tried_again(launch) -> None:
     assert shown in ("error: no samples\n", "error: rank 1: no samples\n")
 
 
-@ranks
 @pytest.mark.slow
 def test_a_signal_before_the_training_ends_all_as_it_would_end_one(launch, tmp_path) -> None:
     def send():

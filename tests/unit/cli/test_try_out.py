@@ -103,9 +103,6 @@ def test_the_command_prints_one_object(project: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(  # torch's launcher does not close the output of ranks that ended.
-    "ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 def test_ranks_try_together_and_the_first_reports(
     project: Path, invoke: Invoke, scratch: Path
 ) -> None:

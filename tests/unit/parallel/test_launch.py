@@ -96,7 +96,7 @@ assert launched.restarts_so_far() == 2
 assert launched.LAUNCH not in os.environ
 assert os.environ["OMP_NUM_THREADS"] == "1"
 print("out", rank, flush=True)
-print("err", rank, file=sys.stderr, end="" if rank == 2 else "\n")
+print("err", rank, file=sys.stderr, end="" if rank == 2 else None)
 sys.exit(launched.report_end(3 if rank == 1 else 0))
 """
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

@@ -65,7 +65,8 @@ def command(
     if ranks is not None:
         drawn = ["--png", str(png)] if png is not None else []
         limits = ["--from", str(first), "--to", str(last), "--iters", str(iters)]
-        return launch.run(loaded, ["find-lr", str(config), *overrides, *limits, *drawn])
+        with launch.on_ranks(loaded) as run_on_ranks:
+            return run_on_ranks(["find-lr", str(config), *overrides, *limits, *drawn])
     with scratch_directory("find-lr") as scratch:
         trainer = build_without_run(loaded, scratch)
         search = find_lr(trainer, first=first, last=last, iters=iters)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -156,12 +157,12 @@ class Launch:
             raise click.UsageError(f"--rendezvous: '{place}' must be HOST:PORT, as in gpu1:29500.")
         return Layout(self.ranks or 1, self.nodes, place, self.patience)
 
-    def run(self, config: Config, verb: Sequence[str]) -> int:
-        """Run a verb of the command line on the ranks, and return the exit code.
+    @contextmanager
+    def on_ranks(self, config: Config) -> Iterator[Callable[[Sequence[str]], int]]:
+        """Yield what runs a verb of the command line on the ranks, and returns the exit code.
 
         Args:
             config: What they build; its problems are shown here, once, and not by each rank.
-            verb: The command, with its arguments.
         """
         from hookloop.parallel.launch import threads_of_ranks
         from hookloop.parallel.processes import Starter
@@ -170,7 +171,7 @@ class Launch:
         with Starter(PRELOADED) as starter:
             starter.warm_up(threads_of_ranks(layout.ranks))  # While this process looks at it.
             reject_problems(config)
-            return self._run(verb, layout, starter)
+            yield lambda verb: self._run(verb, layout, starter)
 
     def _run(self, verb: Sequence[str], layout: Layout, starter: Starter) -> int:
         from hookloop.parallel.launch import THREADS

@@ -79,6 +79,7 @@ def command(
         own = {"--config": config, "--checkpoint": checkpoint}
         chosen = [part for name, value in own.items() if value for part in (name, str(value))]
         flags = [*["--change"] * change, *["--strict"] * strict]
-        return launch.run(loaded, ["resume", str(run), *overrides, *chosen, *flags])
+        with launch.on_ranks(loaded) as run_on_ranks:
+            return run_on_ranks(["resume", str(run), *overrides, *chosen, *flags])
     changed = [text.partition("=")[0].strip() for text in overrides] if change else []
     return train(loaded, home, resume=named or True, strict=strict, change=changed)

@@ -58,9 +58,11 @@ def command(
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
     if launch.ranks is not None:
         verb = ["train", str(config), *overrides, *["--resume"] * resume, *["--strict"] * strict]
-        with directory_for_ranks(loaded, run_dir, launch) as home:
-            place = ("--run-dir", str(home)) if home is not None else ()
-            return launch.run(loaded, [*verb, *place])
+        with (
+            launch.on_ranks(loaded) as run_on_ranks,
+            directory_for_ranks(loaded, run_dir, launch) as home,
+        ):
+            return run_on_ranks([*verb, *(("--run-dir", str(home)) if home is not None else ())])
     # None and not False: without the option, the config decides.
     return train(loaded, run_dir, resume=True if resume else None, strict=strict)
 

@@ -43,7 +43,8 @@ def command(
     # The directory is that of the launcher, which outlives all ranks.
     with scratch_directory("try") as own:
         if ranks is not None:
-            return launch.run(loaded, ["try", str(config), *overrides, "--scratch", own])
+            with launch.on_ranks(loaded) as run_on_ranks:
+                return run_on_ranks(["try", str(config), *overrides, "--scratch", own])
         from hookloop.config.build import arguments
         from hookloop.parallel.world import World
         from hookloop.short_runs.try_out import try_out
