@@ -36,7 +36,8 @@ def main() -> int:
             result = compare(base, new)
         finally:
             _git("worktree", "remove", "--force", str(tree))
-    _report(result, arguments.base)
+    if is_recorded:
+        _report(result, arguments.base)
     seconds, count = time.monotonic() - since, sum(map(len, groups.values()))
     print(f"{count} configurations, {result.compared} trainings in {seconds:.0f} s")
     return int(bool(result.differences) or not is_recorded)

@@ -1,24 +1,39 @@
-"""What an object holds, by name, found without running any code of the user's.
+"""What the objects of a run hold, by name, found without running any code of the user's.
 
 Attributes, the variables of a closure, the globals that a function uses, the parts of a list or
-dict. A walk over them is bounded, and the same in each process that builds the same objects.
+dict. The walk over them is bounded, and the same in each process that builds the same objects.
 """
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections import UserDict, UserList
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from array import array
+from collections import UserDict, UserList, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from enum import Enum
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any, NamedTuple, cast
+from operator import is_
+from pathlib import PurePath
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, Literal, NamedTuple, cast
 
+import numpy as np
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hookloop.objects.values import is_plain
+from hookloop.beside import declares_state
+from hookloop.objects.marks import LONG, SAMPLED
+from hookloop.objects.values import GENERATOR_TYPES, MAPPINGS, PLAIN, container_of, is_plain
+
+MOST = 20_000
+"""How many parts are examined in all, besides the modules of the model."""
+
+DEPTH = 6
+"""How far attributes of attributes are followed."""
 
 SOME = 100
 """How many parts of a list or dict are examined."""
@@ -43,6 +58,7 @@ HOLDERS = (SimpleNamespace, Namespace, UserDict, UserList)
 """Classes of the standard library that only hold what a user puts there."""
 
 Put = Callable[[object], None]
+Kind = Literal["parameter", "buffer", "value", "stateful", "part", "iterator", "opaque"]
 
 
 class Held(NamedTuple):
@@ -60,7 +76,7 @@ class Held(NamedTuple):
 
 
 def held_by(  # noqa: C901, PLR0912 - one for each kind
-    holder: object, known: Container[int] = ()
+    holder: object, known: Collection[int] = ()
 ) -> Iterator[Held]:
     """Yield what an object holds; see `held_by_class` for what its class does.
 
@@ -118,13 +134,13 @@ def _is_users(module: str | None) -> bool:
     return root not in LIBRARIES and root not in DISPLAYS
 
 
-def _held_by_module(module: nn.Module, known: Container[int]) -> Iterator[Held]:
+def _held_by_module(module: nn.Module, known: Collection[int]) -> Iterator[Held]:
     for name, tensor in (*module._parameters.items(), *module._buffers.items()):
         if tensor is None:
             continue
         if id(tensor) not in known:
             yield Held(name, tensor, partial(_set_tensor, module, name))
-        if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
+        if _has_hooks(tensor):
             yield from _functions_at(tensor, HOOKS_OF_TENSOR, f"{name}.")
     for name, inner in module._modules.items():
         if inner is not None:
@@ -135,6 +151,10 @@ def _held_by_module(module: nn.Module, known: Container[int]) -> Iterator[Held]:
             yield Held(name, value, partial(attributes.__setitem__, name))
     if any(map(attributes.get, HOOKS_OF_MODULE)):
         yield from _functions_at(module, HOOKS_OF_MODULE)
+
+
+def _has_hooks(tensor: Tensor) -> bool:
+    return bool(tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None))
 
 
 def _functions_at(holder: object, names: Iterable[str], prefix: str = "") -> Iterator[Held]:
@@ -269,3 +289,235 @@ def is_stateful(value: Any) -> bool:  # noqa: ANN401 - anything
     return callable(getattr(type(value), "state_dict", None)) and callable(
         getattr(type(value), "load_state_dict", None)
     )
+
+
+# --- the walk over the objects of a run --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Root:
+    """An object of a run in which undeclared state may be.
+
+    Attributes:
+        holder: The object.
+        is_data: Whether it is read from, so that it may be large.
+        only_tensors: Whether only parameters and buffers of modules count.
+        is_kept_apart: Whether its plain attributes are in the checkpoint already.
+        is_declared: Whether it has a state in the checkpoint, which leaves something out.
+        is_replaced: Whether a hook has given it during the training.
+    """
+
+    holder: object
+    is_data: bool = False
+    only_tensors: bool = False
+    is_kept_apart: bool = False
+    is_declared: bool = False
+    is_replaced: bool = False
+
+
+class Cell(NamedTuple):
+    """One place where state may be.
+
+    Attributes:
+        path: Its name: ``loss.center``.
+        value: What is there.
+        put: Puts something else there.
+        kind: What it is.
+        root: In which object it was found.
+    """
+
+    path: str
+    value: object
+    put: Put | None
+    kind: Kind
+    root: Root
+
+
+class Visited(NamedTuple):
+    """An object that is looked at.
+
+    Attributes:
+        path: Its name: ``loss``.
+        holder: The object.
+        root: In which object it was found.
+        cells: The places in it.
+    """
+
+    path: str
+    holder: object
+    root: Root
+    cells: list[Cell]
+
+
+def visit(  # noqa: C901 - what is passed over, and what is entered
+    roots: Mapping[str, Root],
+    declared: Iterable[object],
+    constants: Mapping[int, Sequence[object]] = MappingProxyType({}),
+) -> Iterator[Visited]:
+    """Find all objects that are looked at, each once: the model first, data last.
+
+    Args:
+        roots: Where to begin, by name; the model is the first, as ``model``.
+        declared: What is left out, as it has a state of its own.
+        constants: What `constants_of` returned for modules, by their number. One that still holds
+            the same is passed over.
+    """
+    model = cast("nn.Module", roots["model"].holder)
+    modules = list(model.modules())
+    known = _tensors_in(model, modules)
+    seen = {id(one) for one in declared}
+    # Modules of the model have no limit: there may be tens of thousands of them.
+    left = MOST + 20 * len(modules)
+    classes: set[type] = set()  # All their objects share what a class holds.
+    own = {id(root.holder) for root in roots.values()}
+    queue = deque((n, one.holder, one, DEPTH) for n, one in roots.items() if not one.is_data)
+    # Data comes last, so that what others hold keeps its name when a hook replaces the data.
+    data = deque((n, one.holder, one, DEPTH) for n, one in roots.items() if one.is_data)
+    while (queue or data) and left > 0:
+        path, holder, root, depth = (queue or data).popleft()
+        if id(holder) in seen:
+            continue
+        seen.add(id(holder))
+        same = constants.get(id(holder)) if type(holder) in classes else None
+        if same is not None and _holds(module := cast("nn.Module", holder), same, known):
+            left -= len(vars(module)) - len(OF_ANY_MODULE) + len(module._modules)
+            inside = (
+                (f"{path}.{name}", one) for name, one in module._modules.items() if one is not None
+            )
+            queue.extend((name, one, root, depth) for name, one in inside if id(one) not in own)
+            continue
+        if not is_examined(holder):
+            continue
+        kinds = () if type(holder) in classes else held_by_class(type(holder))
+        classes.add(type(holder))
+        cells: list[Cell] = []
+        for held in (*held_by(holder, known), *kinds):
+            left -= 1
+            value, name = held.value, f"{path}.{held.name}"
+            if id(value) in known or id(value) in seen or _is_of_engine(value):
+                continue
+            if id(value) in own:  # It has a name of its own.
+                continue
+            kind = _kind(holder, held, known)
+            if root.is_declared and isinstance(value, LRScheduler):
+                kind = "part"
+            is_tensor = kind in ("parameter", "buffer")
+            is_saved = root.is_kept_apart and depth == DEPTH and kind == "value"
+            if not is_saved and (is_tensor or not root.only_tensors):
+                cells.append(Cell(name, value, held.put, kind, root))
+            inner = depth if isinstance(value, nn.Module) else depth - 1
+            if kind == "part" and inner >= 0 and is_examined(value):
+                (data if root.is_data else queue).append((name, value, root, inner))
+        yield Visited(path, holder, root, cells)
+
+
+def constants_of(module: nn.Module, known: Set[int] | None = None) -> list[object] | None:
+    """Return all that a module holds, or None where more may change than its own attributes.
+
+    Nearly all modules hold numbers, text, tensors and modules only. That such a one holds the same
+    objects as before is seen much faster than that each of these is equal to what it was.
+
+    Args:
+        module: The module.
+        known: Numbers of the tensors that it may hold; by default it may hold any.
+    """
+    parameters, buffers, modules = module._parameters, module._buffers, module._modules
+    for tensor in (*parameters.values(), *buffers.values()):
+        if tensor is not None and (
+            (known is not None and id(tensor) not in known) or _has_hooks(tensor)
+        ):
+            return None
+    attributes = vars(module) | {"training": None}  # Modes are compared by themselves.
+    if any(map(attributes.get, HOOKS_OF_MODULE)):
+        return None
+    names = (*attributes, *parameters, *buffers, *modules)
+    parts = (*parameters.values(), *buffers.values(), *modules.values())
+    return [module, *names, *attributes.values(), *parts]
+
+
+def _holds(module: nn.Module, constants: Sequence[object], known: Set[int]) -> bool:
+    now = constants_of(module, known)
+    return now is not None and len(now) == len(constants) and all(map(is_, now, constants))
+
+
+def has_constants_only(visited: Visited) -> bool:
+    """Return whether an object is a module that holds numbers, text and modules, and no more."""
+    if not isinstance(visited.holder, nn.Module):
+        return False
+    inner = {id(one) for one in visited.holder._modules.values()}
+    return all(type(c.value) in PLAIN or id(c.value) in inner for c in visited.cells)
+
+
+def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911 - a line for each kind
+    value = held.value
+    if isinstance(holder, nn.Module):
+        if held.name in holder._parameters:
+            return "parameter"
+        if held.name in holder._buffers:
+            return "buffer"
+    if isinstance(value, nn.Module | FunctionType | MethodType):
+        return "part"
+    is_fixed = held.put is None and isinstance(value, tuple)  # Only its parts can be restored.
+    if not is_fixed and _is_value(value, known):
+        return "value"
+    if is_stateful(value):
+        return "stateful"
+    if hasattr(type(value), "__next__") and not hasattr(value, "fileno"):
+        return "iterator"
+    return "part" if is_examined(value) else "opaque"
+
+
+def _is_of_engine(value: object) -> bool:
+    """Return whether an object is code, or one of ours without a state, such as the run."""
+    kind = type(value)
+    if kind in PLAIN:
+        return False
+    if isinstance(value, type | ModuleType):
+        return True
+    return declares_state(kind) and not is_stateful(value)
+
+
+def _is_value(  # noqa: PLR0911 - a line for each kind
+    value: object, known: set[int], depth: int = DEPTH
+) -> bool:
+    """Return whether a value is one that a checkpoint can hold, judged by some of its parts."""
+    kind = type(value)
+    if kind in PLAIN or isinstance(value, (np.generic, Enum, PurePath, *GENERATOR_TYPES)):
+        return True
+    if isinstance(value, bytearray | array):
+        return True
+    if isinstance(value, Tensor):
+        return id(value) not in known
+    if isinstance(value, np.ndarray):
+        return not value.dtype.hasobject
+    container = container_of(value)
+    if container is None:
+        return False
+    mapping = cast("dict[object, object]", value)
+    parts = list(mapping.values()) if container in MAPPINGS else list(cast("list[object]", value))
+    chosen = parts if len(parts) <= LONG else parts[:: len(parts) // SAMPLED]
+    if {type(part) for part in chosen} <= PLAIN:
+        return True
+    return depth > 0 and all(_is_value(part, known, depth - 1) for part in chosen)
+
+
+def _tensors_in(model: nn.Module, modules: Iterable[nn.Module]) -> set[int]:
+    """Return the tensors of a model that its ``state_dict`` holds."""
+    known: dict[int, Tensor] = {}
+    is_own = False
+    for module in modules:
+        left_out = module._non_persistent_buffers_set
+        buffers = [one for name, one in module._buffers.items() if name not in left_out]
+        tensors = (*module._parameters.values(), *buffers)
+        known.update((id(one), one) for one in tensors if one is not None)
+        is_own = is_own or type(module).state_dict is not nn.Module.state_dict
+    if is_own and not any(hasattr(one, "to_local") for one in known.values()):
+        # It may leave something out.
+        state = [one for one in model.state_dict().values() if isinstance(one, Tensor)]
+        there = {_address(one) for one in state if not is_lazy(one)}
+        return {number for number, one in known.items() if is_lazy(one) or _address(one) in there}
+    return set(known)
+
+
+def _address(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.data_ptr(), tuple(tensor.shape)

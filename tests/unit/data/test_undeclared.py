@@ -1,11 +1,14 @@
 """State that nobody declared: what is found, saved, put back and named."""
 
 import logging
+from functools import partial
 
+import pytest
 import torch
 from torch import nn
 
-from hookloop.checkpoint.state.undeclared import Root, Undeclared
+from hookloop.checkpoint.state.undeclared import Undeclared
+from hookloop.objects.held import Root
 
 
 class Places:
@@ -108,3 +111,63 @@ def test_a_loop_of_objects_is_walked_once():
     undeclared = begun(step=[held])
     held.value = 1
     assert undeclared.state() == {"values": {"step.0.value": 1}}
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(1, 1)
+        self.scale = 1
+
+
+def set_true(module):
+    module.scale = True
+
+
+def add_attribute(module):
+    module.added = 2
+
+
+def set_inside(module):
+    module.inner.in_features = 7
+
+
+def replace_inside(module):
+    module.inner = nn.Linear(1, 2)
+
+
+def add_buffer(module):
+    module.inner.register_buffer("count", torch.ones(1), persistent=False)
+
+
+def register_object(module):
+    module.register_forward_hook(partial(print, [1]))
+
+
+def hold_a_list(module):
+    module.scale = [1]
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (set_true, "scale"),
+        (add_attribute, "added"),
+        (set_inside, "inner.in_features"),
+        (replace_inside, "inner.out_features"),
+        (add_buffer, "inner.count"),
+        (register_object, "forward_hooks[0].args.0"),
+        (hold_a_list, "scale"),
+    ],
+)
+def test_a_module_of_which_only_something_changes_is_looked_at(change, changed):
+    places = Places()
+    model = nn.Sequential(Scaled(), Scaled(), nn.ModuleList()).eval()
+    places.roots["model"] = Root(model)
+    undeclared = Undeclared(places)
+    undeclared.begin()
+    undeclared.settle()
+    model.train()
+    assert undeclared.state() == {}
+    change(model[1])
+    assert f"model.1.{changed}" in undeclared.state()["values"]

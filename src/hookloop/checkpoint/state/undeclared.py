@@ -12,49 +12,37 @@ from __future__ import annotations
 import logging
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import Enum
-from pathlib import PurePath
-from types import FunctionType, MethodType, ModuleType
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from dataclasses import dataclass, field
+from types import FunctionType, MappingProxyType, MethodType
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 
-from hookloop.beside import declares_state
 from hookloop.errors import CheckpointError
 from hookloop.objects.held import (
-    Held,
-    Put,
-    held_by,
-    held_by_class,
-    is_examined,
-    is_stateful,
+    Cell,
+    Root,
+    Visited,
+    constants_of,
+    has_constants_only,
     places_of,
+    visit,
 )
-from hookloop.objects.marks import LONG, SAMPLED, Itself, mark_of
+from hookloop.objects.marks import Itself, mark_of
 from hookloop.objects.values import (
     GENERATOR_TYPES,
-    MAPPINGS,
     NO_STATE,
     PLAIN,
     CannotRestoreError,
-    container_of,
     restore_value,
     to_value,
 )
-
-MOST = 20_000
-"""How many parts are examined in all, besides the modules of the model."""
-
-DEPTH = 6
-"""How far attributes of attributes are followed."""
 
 LARGEST = 1_000_000_000
 """Numbers of a value that is saved."""
@@ -77,80 +65,29 @@ TENSORS = (Tensor, np.ndarray, *GENERATOR_TYPES)
 IN_PLACE = (*TENSORS, list, dict, set, deque, bytearray, array)
 """What can be restored although nothing can be put in its place."""
 
-Kind = Literal["parameter", "buffer", "value", "stateful", "part", "iterator", "opaque"]
+EMPTY: Mapping[int, Sequence[object]] = MappingProxyType({})
 
 _log = logging.getLogger("hookloop")
 
 
-@dataclass(frozen=True)
-class Root:
-    """An object of a run in which undeclared state may be.
-
-    Attributes:
-        holder: The object.
-        is_data: Whether it is read from, so that it may be large.
-        only_tensors: Whether only parameters and buffers of modules count.
-        is_kept_apart: Whether its plain attributes are in the checkpoint already.
-        is_declared: Whether it has a state in the checkpoint, which leaves something out.
-        is_replaced: Whether a hook has given it during the training.
-    """
-
-    holder: object
-    is_data: bool = False
-    only_tensors: bool = False
-    is_kept_apart: bool = False
-    is_declared: bool = False
-    is_replaced: bool = False
-
-
-class Roots(Protocol):
+class Roots:
     """What is asked of a run: where to look, and what its checkpoints hold by themselves."""
 
     def __call__(self) -> Mapping[str, Root]:
         """Return the objects by name; the model is the first, as ``model``."""
+        return {"model": Root(nn.Module())}
 
     def declared(self) -> Iterable[object]:
         """Return parts with a state in checkpoints: optimizers, schedulers, ..."""
+        return ()
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name; their parameters are always saved."""
+        return {}
 
     def freezes(self) -> bool:
         """Return whether a hook freezes parameters, and does so again after a resume."""
-
-
-class Cell(NamedTuple):
-    """One place where state may be.
-
-    Attributes:
-        path: Its name: ``loss.center``.
-        value: What is there.
-        put: Puts something else there.
-        kind: What it is.
-        root: In which object it was found.
-    """
-
-    path: str
-    value: object
-    put: Put | None
-    kind: Kind
-    root: Root
-
-
-class Visited(NamedTuple):
-    """An object that is looked at.
-
-    Attributes:
-        path: Its name: ``loss``.
-        holder: The object.
-        root: In which object it was found.
-        cells: The places in it.
-    """
-
-    path: str
-    holder: object
-    root: Root
-    cells: list[Cell]
+        return True
 
 
 class Built(NamedTuple):
@@ -165,23 +102,45 @@ class Built(NamedTuple):
     state: object
 
 
+@dataclass
+class Loaded:
+    """What was loaded, until it is restored.
+
+    Attributes:
+        label: Where it is from.
+        parameters: All that an optimizer trains, besides those of the model.
+        values: What the training had changed, by name.
+        requires_grad: Which parameters train, where that differs from how the script builds them.
+        modes: Which modules train, where that differs from how their epoch began.
+    """
+
+    label: str = ""
+    parameters: Mapping[str, Tensor] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
+    requires_grad: Mapping[str, bool] = field(default_factory=dict)
+    modes: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, object], label: str) -> Loaded:
+        """Read what `Undeclared.state` returned."""
+        names = ("parameters", "values", "requires_grad", "modes")
+        parts = {name: dict(cast("Mapping[str, Any]", state.get(name) or {})) for name in names}
+        return cls(label, **parts)
+
+
 class Undeclared:
     """The undeclared state of a run.
 
     Args:
-        roots: Where it may be; None for a run that is not trained.
+        roots: Where it may be; nowhere by default.
         device: Where restored tensors go.
 
     Attributes:
         lost: What the training has changed and no checkpoint can hold: names, and what they are.
     """
 
-    def __init__(
-        self,
-        roots: Roots | None = None,
-        device: torch.device | None = None,
-    ) -> None:
-        self._roots = roots
+    def __init__(self, roots: Roots | None = None, device: torch.device | None = None) -> None:
+        self._roots = roots or Roots()
         self.lost: dict[str, str] = {}
         self._device = device or torch.device("cpu")
         self._built: dict[str, Built] = {}
@@ -190,17 +149,14 @@ class Undeclared:
         self._found: list[Cell] | None = None
         self._has_begun = False
         self._is_settled = False
-        self._loaded: dict[str, object] = {}
-        self._loaded_parameters: dict[str, Tensor] = {}
-        self._label = ""
-        self._flags_loaded: dict[str, bool] = {}
+        self._loaded = Loaded()
+        self._constants: dict[int, list[object]] = {}
         self._modules: dict[str, nn.Module] = {}
         self._modes: dict[str, bool] = {}
-        self._modes_loaded: dict[str, bool] = {}
 
     def begin(self) -> None:
         """Remember how everything was built; later calls change nothing."""
-        if not self._has_begun and self._roots is not None:
+        if not self._has_begun:
             self._has_begun = True
             self._built = {cell.path: _built(cell) for cell in self._cells()}
             self._groups = {n: _sizes(one) for n, one in self._roots.optimizers().items()}
@@ -214,15 +170,12 @@ class Undeclared:
 
     def begin_epoch(self) -> None:
         """Remember which modules train, or restore it in an epoch that is continued."""
-        if self._roots is None:
-            return
-        model = cast("nn.Module", self._roots()["model"].holder)
-        self._modules |= {f"model.{name}": one for name, one in model.named_modules()}
+        self._modules |= {f"model.{name}": one for name, one in self._model().named_modules()}
         self._modes = {name: one.training for name, one in self._modules.items()}
-        for name, is_training in self._modes_loaded.items():
+        for name, is_training in self._loaded.modes.items():
             if name in self._modules:
                 self._modules[name].training = is_training
-        self._modes_loaded = {}
+        self._loaded.modes = {}
 
     def modules(self) -> list[nn.Module]:
         """Return the modules that were found when the training began."""
@@ -257,21 +210,17 @@ class Undeclared:
         self.begin()
         own = {cell.path: cell for cell in self._cells() if _is_evaluated(cell.path)}
         put_back = self.keep(_is_evaluated)
-        values = dict(cast("Mapping[str, object]", state.get("values") or {}))
-        saved = cast("Mapping[str, Tensor]", state.get("parameters") or {})
-        self._loaded_parameters = {n: one for n, one in saved.items() if _is_evaluated(n)}
-        self._label = label
+        loaded = Loaded.from_state(state, label)
+        loaded.parameters = {n: one for n, one in loaded.parameters.items() if _is_evaluated(n)}
         try:
-            self._load_parameters(reports=False)
-            self._put_back(values, own)
-            for path, value in values.items():
+            self._load_parameters(loaded, reports=False)
+            self._put_back(loaded.values, own)
+            for path, value in loaded.values.items():
                 if path in own:
-                    self._put(own[path], value)
+                    self._put(own[path], value, label)
         except BaseException:
             put_back()
             raise
-        finally:
-            self._loaded_parameters, self._label = {}, ""
         return put_back
 
     def keep(
@@ -285,9 +234,9 @@ class Undeclared:
                 it is first called.
         """
         chosen = [cell for cell in self._cells() if is_kept(cell.path)]
-        kept = [(c, copy) for c in chosen if (copy := self._copy(c)) is not NO_STATE]
+        kept = [(c, copy) for c in chosen if (copy := _saved(c)) is not NO_STATE]
         # Data may open its files and fill its cache when it is first read, as any process does.
-        visited = [] if self._roots is None or not removes_new else self._visit()
+        visited = self._visit() if removes_new else []
         holders = [n.holder for n in visited if is_kept(f"{n.path}.") and not n.root.is_data]
         places = [(place, set(place)) for one in holders for place in places_of(one)]
 
@@ -313,10 +262,6 @@ class Undeclared:
         found = (cell for cell in self._cells() if cell.path.startswith("hooks."))
         return {one.path: _mark(one) for one in found if type(one.value) in PLAIN}
 
-    def _copy(self, cell: Cell) -> object:
-        is_kept = cell.kind in ("parameter", "buffer", "value", "stateful")
-        return self._saved(cell) if is_kept else NO_STATE
-
     # --- saving
 
     def state(self, *, tells: bool = True) -> dict[str, object]:
@@ -327,7 +272,7 @@ class Undeclared:
         """
         if not self._has_begun:
             return {}
-        with self._looking_once():
+        with self._looking_once(self._constants):
             return self._state(tells=tells)
 
     def _state(self, *, tells: bool) -> dict[str, object]:
@@ -363,7 +308,7 @@ class Undeclared:
             # A resume skips the indices of a sampler that were used, wherever they come from.
             is_lost = cell.kind == "iterator" and not cell.root.is_kept_apart
             return ("lost", type(cell.value).__name__) if is_lost else None
-        saved = NO_STATE if cell.root.is_kept_apart else self._saved(cell)
+        saved = NO_STATE if cell.root.is_kept_apart else _saved(cell)
         if saved is not NO_STATE and _can_be_put(cell):
             return "values", saved
         return None if _is_handle(cell, built) else ("lost", type(cell.value).__name__)
@@ -371,8 +316,7 @@ class Undeclared:
     def _added_groups(self, lost: dict[str, str]) -> dict[str, object]:
         """Return the parameters of each optimizer that has more of them than it was built with."""
         found: dict[str, object] = {}
-        optimizers = {} if self._roots is None else self._roots.optimizers()
-        for name, optimizer in optimizers.items():
+        for name, optimizer in self._roots.optimizers().items():
             if _sizes(optimizer) == self._groups.get(name, _sizes(optimizer)):
                 continue
             names = {id(one): path for path, one in self._parameters().items()}
@@ -385,28 +329,20 @@ class Undeclared:
 
     def _parameters(self) -> dict[str, nn.Parameter]:
         """Return all parameters by name, those of the model included."""
-        if self._roots is None:
-            return {}
-        model = cast("nn.Module", self._roots()["model"].holder)
-        own = {f"model.{name}": one for name, one in model.named_parameters()}
+        own = {f"model.{name}": one for name, one in self._model().named_parameters()}
         return own | {n: one for n, one in self.tensors().items() if isinstance(one, nn.Parameter)}
 
+    def _model(self) -> nn.Module:
+        return cast("nn.Module", self._roots()["model"].holder)
+
     def _flags_now(self) -> dict[str, bool]:
-        if self._roots is None or self._roots.freezes():
+        if self._roots.freezes():
             return {}
         return {name: one.requires_grad for name, one in self._parameters().items()}
 
     def _changed_flags(self) -> dict[str, object]:
         now = self._flags_now()
         return {n: flag for n, flag in now.items() if self._flags.get(n, flag) != flag}
-
-    def _saved(self, cell: Cell) -> object:
-        most = LARGEST_OF_DATA if cell.root.is_data else LARGEST
-        if cell.kind == "stateful":
-            return to_value(_plain(cast("Any", cell.value).state_dict()), most)
-        if cell.kind in ("value", "buffer", "parameter"):
-            return to_value(cell.value, most)
-        return NO_STATE
 
     def _tell(self, lost: Mapping[str, str]) -> None:
         """Name what cannot be saved, once, and of nested parts the outermost."""
@@ -429,7 +365,7 @@ class Undeclared:
         self.begin()
         groups = cast("Mapping[str, list[list[str]]]", state.get("groups") or {})
         parameters = self._parameters() if groups else {}
-        for name, optimizer in self._roots.optimizers().items() if self._roots else ():
+        for name, optimizer in self._roots.optimizers().items():
             for index, names in enumerate(groups.get(name, [])):
                 if index < len(optimizer.param_groups):
                     own = optimizer.param_groups[index]["params"]
@@ -447,24 +383,19 @@ class Undeclared:
         """
         self.begin()
         cells = {cell.path: cell for cell in self._cells()}
-        self._loaded_parameters = dict(cast("Mapping[str, Tensor]", state.get("parameters") or {}))
-        self._label = label
+        self._loaded = loaded = Loaded.from_state(state, label)
         self._compare(cast("dict[str, int]", state.get("checksums") or {}), cells)
-        values = dict(cast("Mapping[str, object]", state.get("values") or {}))
         if self._is_settled:  # A rewind: what has changed since then is put back.
-            self._put_back(values, cells)
+            self._put_back(loaded.values, cells)
             # A hook may count how often it went back, or it would do so forever.
-            kept = {path for path, cell in cells.items() if path in values and _is_memory(cell)}
-            values = {path: state for path, state in values.items() if path not in kept}
+            kept = {path for path, cell in cells.items() if _is_memory(cell)}
+            loaded.values = {p: one for p, one in loaded.values.items() if p not in kept}
         early = trains and not self._is_settled
-        self._loaded = values
-        self._flags_loaded = dict(cast("Mapping[str, bool]", state.get("requires_grad") or {}))
-        self._modes_loaded = dict(cast("Mapping[str, bool]", state.get("modes") or {}))
         self._restore(lambda cell: not early or isinstance(cell.value, TENSORS))
-        self._load_parameters(reports=not early)
+        self._load_parameters(loaded, reports=not early)
         if not early:
-            self._loaded, self._loaded_parameters = {}, {}
             self._set_flags()
+            self._loaded = Loaded(modes=loaded.modes, requires_grad=loaded.requires_grad)
 
     def settle(self) -> None:
         """Restore what was loaded, when the hooks have set up everything in ``before_train``."""
@@ -487,32 +418,42 @@ class Undeclared:
             self._modules = {
                 cell.path: cell.value for cell in self._cells() if isinstance(cell.value, nn.Module)
             }
+            self._note_constants()
         self._set_flags()
+        loaded = self._loaded
         missing = self._restore(lambda cell: True)
-        self._load_parameters(reports=bool(self._label))
-        self._loaded, self._loaded_parameters, self._label = {}, {}, ""
+        self._load_parameters(loaded, reports=bool(loaded.label))
+        self._loaded = Loaded(modes=loaded.modes, requires_grad=loaded.requires_grad)
         return missing
+
+    def _note_constants(self) -> None:
+        for one in self._visit():
+            if one.path.startswith("model") and has_constants_only(one):
+                module = cast("nn.Module", one.holder)
+                if (constants := constants_of(module)) is not None:
+                    self._constants[id(module)] = constants
 
     def _set_flags(self) -> None:
         for name, one in self._parameters().items() if self._flags else ():
             # Assigned: a parameter of a lazy module has no methods before its first batch.
-            one.requires_grad = self._flags_loaded.get(
+            one.requires_grad = self._loaded.requires_grad.get(
                 name, self._flags.get(name, one.requires_grad)
             )
 
     def _restore(self, chosen: Callable[[Cell], bool]) -> list[str]:
         """Restore what was loaded; return the names of what has no place."""
-        missing = dict.fromkeys(self._loaded)
-        for cell in self._cells() if self._loaded else ():
+        values, label = self._loaded.values, self._loaded.label
+        missing = dict.fromkeys(values)
+        for cell in self._cells() if values else ():
             if cell.path in missing:
                 del missing[cell.path]
                 if chosen(cell):
-                    self._put(cell, self._loaded[cell.path])
+                    self._put(cell, values[cell.path], label)
         return list(missing)
 
-    def _put(self, cell: Cell, state: object) -> None:
+    def _put(self, cell: Cell, state: object, label: str = "") -> None:
         if cell.kind == "parameter" and isinstance(state, Tensor):
-            self._check_shape(cell, state)
+            _check_shape(cell, state, label)
         try:
             if cell.kind == "stateful":
                 cast("Any", cell.value).load_state_dict(restore_value(None, state, self._device))
@@ -540,13 +481,13 @@ class Undeclared:
         if lost:
             _log.warning("Going back cannot undo what has changed in: %s.", ", ".join(lost))
 
-    def _load_parameters(self, *, reports: bool) -> None:
-        saved = self._loaded_parameters
+    def _load_parameters(self, loaded: Loaded, *, reports: bool) -> None:
+        saved = loaded.parameters
         own = {cell.path: cell for cell in self._cells() if cell.kind == "parameter"}
         with torch.no_grad():
             for path, value in saved.items():
                 if path in own:
-                    self._check_shape(own[path], value)
+                    _check_shape(own[path], value, loaded.label)
                     cast("Tensor", own[path].value).copy_(value)
         trained = self._trained()
         gone = [path for path in saved if path not in own]
@@ -555,16 +496,6 @@ class Undeclared:
             _log.warning("The checkpoint has parameters that are gone: %s", ", ".join(gone))
         if new and reports:
             _log.warning("The checkpoint has no parameters for: %s", ", ".join(new))
-
-    def _check_shape(self, cell: Cell, saved: Tensor) -> None:
-        parameter = cast("Tensor", cell.value)
-        if is_lazy(parameter):  # It gets its shape at the first forward, or here.
-            cast("Any", parameter).materialize(saved.shape)
-        if parameter.shape != saved.shape:
-            raise CheckpointError(
-                f"'{self._label}' does not fit: {cell.path} has the shape "
-                f"{list(parameter.shape)}, and {list(saved.shape)} was saved."
-            )
 
     def _compare(self, checksums: Mapping[str, int], cells: Mapping[str, Cell]) -> None:
         """Name the tensors that the training did not change, and that are others now."""
@@ -586,153 +517,56 @@ class Undeclared:
     # --- finding
 
     def _trained(self) -> set[int]:
-        optimizers = {} if self._roots is None else self._roots.optimizers()
-        return {
-            id(one) for own in optimizers.values() for g in own.param_groups for one in g["params"]
-        }
+        groups = (g for own in self._roots.optimizers().values() for g in own.param_groups)
+        return {id(one) for group in groups for one in group["params"]}
 
     @contextmanager
-    def _looking_once(self) -> Iterator[None]:
-        """Find all places once for what follows, which makes and removes none."""
-        self._found = list(self._cells())
+    def _looking_once(self, constants: Mapping[int, Sequence[object]] = EMPTY) -> Iterator[None]:
+        """Find all places once for what follows, which makes and removes none.
+
+        Args:
+            constants: Modules that are passed over as long as they hold these.
+        """
+        self._found = list(self._cells(constants))
         try:
             yield
         finally:
             self._found = None
 
-    def _cells(self) -> Iterator[Cell]:
+    def _cells(self, constants: Mapping[int, Sequence[object]] = EMPTY) -> Iterator[Cell]:
         """Find all places, each once, in an order that does not change."""
         if self._found is not None:
             yield from self._found
             return
-        if self._roots is None:
-            return
         names: dict[str, int] = {}
-        for cell in self._walk():
-            number = names[cell.path] = names.get(cell.path, 0) + 1
-            yield cell if number == 1 else cell._replace(path=f"{cell.path}#{number}")
+        for visited in self._visit(constants):
+            for cell in visited.cells:
+                number = names[cell.path] = names.get(cell.path, 0) + 1
+                yield cell if number == 1 else cell._replace(path=f"{cell.path}#{number}")
 
-    def _walk(self) -> Iterator[Cell]:
-        for visited in self._visit():
-            yield from visited.cells
-
-    def _visit(self) -> Iterator[Visited]:
-        """Find all objects that are looked at."""
-        assert self._roots is not None
-        roots = self._roots()
-        model = cast("nn.Module", roots["model"].holder)
-        known = _tensors_in(model)
-        seen = {id(one) for one in self._roots.declared()}
-        # Modules of the model have no limit: there may be tens of thousands of them.
-        left = MOST + 20 * sum(1 for _ in model.modules())
-        classes: set[type] = set()  # All their objects share what a class holds.
-        own = {id(root.holder) for root in roots.values()}
-        queue = deque((n, one.holder, one, DEPTH) for n, one in roots.items() if not one.is_data)
-        # Data comes last, so that what others hold keeps its name when a hook replaces the data.
-        data = deque((n, one.holder, one, DEPTH) for n, one in roots.items() if one.is_data)
-        while (queue or data) and left > 0:
-            path, holder, root, depth = (queue or data).popleft()
-            if id(holder) in seen:
-                continue
-            seen.add(id(holder))
-            if not is_examined(holder):
-                continue
-            kinds = () if type(holder) in classes else held_by_class(type(holder))
-            classes.add(type(holder))
-            cells: list[Cell] = []
-            for held in (*held_by(holder, known), *kinds):
-                left -= 1
-                value, name = held.value, f"{path}.{held.name}"
-                if id(value) in known or id(value) in seen or _is_of_engine(value):
-                    continue
-                if id(value) in own:  # It has a name of its own.
-                    continue
-                kind = _kind(holder, held, known)
-                if root.is_declared and isinstance(value, LRScheduler):
-                    kind = "part"
-                is_tensor = kind in ("parameter", "buffer")
-                is_saved = root.is_kept_apart and depth == DEPTH and kind == "value"
-                if not is_saved and (is_tensor or not root.only_tensors):
-                    cells.append(Cell(name, value, held.put, kind, root))
-                inner = depth if isinstance(value, nn.Module) else depth - 1
-                if kind == "part" and inner >= 0 and is_examined(value):
-                    (data if root.is_data else queue).append((name, value, root, inner))
-            yield Visited(path, holder, root, cells)
+    def _visit(self, constants: Mapping[int, Sequence[object]] = EMPTY) -> Iterator[Visited]:
+        return visit(self._roots(), self._roots.declared(), constants)
 
 
-def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911 - a line for each kind
-    value = held.value
-    if isinstance(holder, nn.Module):
-        if held.name in holder._parameters:
-            return "parameter"
-        if held.name in holder._buffers:
-            return "buffer"
-    is_fixed = held.put is None and isinstance(value, tuple)  # Only its parts can be restored.
-    if not is_fixed and _is_value(value, known):
-        return "value"
-    if isinstance(value, nn.Module | FunctionType | MethodType):
-        return "part"
-    if is_stateful(value):
-        return "stateful"
-    if hasattr(type(value), "__next__") and not hasattr(value, "fileno"):
-        return "iterator"
-    return "part" if is_examined(value) else "opaque"
+def _saved(cell: Cell) -> object:
+    """Return a copy of a value as a checkpoint can hold it, or `NO_STATE`."""
+    most = LARGEST_OF_DATA if cell.root.is_data else LARGEST
+    if cell.kind == "stateful":
+        return to_value(_plain(cast("Any", cell.value).state_dict()), most)
+    if cell.kind in ("value", "buffer", "parameter"):
+        return to_value(cell.value, most)
+    return NO_STATE
 
 
-def _is_of_engine(value: object) -> bool:
-    """Return whether an object is code, or one of ours without a state, such as the run."""
-    kind = type(value)
-    if kind in PLAIN:
-        return False
-    if isinstance(value, type | ModuleType):
-        return True
-    return declares_state(kind) and not is_stateful(value)
-
-
-def _is_value(  # noqa: PLR0911 - a line for each kind
-    value: object, known: set[int], depth: int = DEPTH
-) -> bool:
-    """Return whether a value is one that a checkpoint can hold, judged by some of its parts."""
-    kind = type(value)
-    if kind in PLAIN or isinstance(value, (np.generic, Enum, PurePath, *GENERATOR_TYPES)):
-        return True
-    if isinstance(value, bytearray | array):
-        return True
-    if isinstance(value, Tensor):
-        return id(value) not in known
-    if isinstance(value, np.ndarray):
-        return not value.dtype.hasobject
-    container = container_of(value)
-    if container is None:
-        return False
-    mapping = cast("dict[object, object]", value)
-    parts = list(mapping.values()) if container in MAPPINGS else list(cast("list[object]", value))
-    chosen = parts if len(parts) <= LONG else parts[:: len(parts) // SAMPLED]
-    if {type(part) for part in chosen} <= PLAIN:
-        return True
-    return depth > 0 and all(_is_value(part, known, depth - 1) for part in chosen)
-
-
-def _tensors_in(model: nn.Module) -> set[int]:
-    """Return the tensors of a model that its ``state_dict`` holds."""
-    known: dict[int, Tensor] = {}
-    is_own = False
-    for module in model.modules():
-        left_out = module._non_persistent_buffers_set
-        buffers = [one for name, one in module._buffers.items() if name not in left_out]
-        tensors = (*module._parameters.values(), *buffers)
-        known.update((id(one), one) for one in tensors if one is not None)
-        is_own = is_own or type(module).state_dict is not nn.Module.state_dict
-    if is_own and not any(hasattr(one, "to_local") for one in known.values()):
-        # It may leave something out.
-        state = [one for one in model.state_dict().values() if isinstance(one, Tensor)]
-        there = {_address(one) for one in state if not is_lazy(one)}
-        return {number for number, one in known.items() if is_lazy(one) or _address(one) in there}
-    return set(known)
-
-
-def _address(tensor: Tensor) -> tuple[object, ...]:
-    return tensor.data_ptr(), tuple(tensor.shape)
+def _check_shape(cell: Cell, saved: Tensor, label: str) -> None:
+    parameter = cast("Tensor", cell.value)
+    if is_lazy(parameter):  # It gets its shape at the first forward, or here.
+        cast("Any", parameter).materialize(saved.shape)
+    if parameter.shape != saved.shape:
+        raise CheckpointError(
+            f"'{label}' does not fit: {cell.path} has the shape "
+            f"{list(parameter.shape)}, and {list(saved.shape)} was saved."
+        )
 
 
 def _can_be_put(cell: Cell) -> bool:

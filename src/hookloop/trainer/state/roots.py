@@ -10,10 +10,11 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader, IterableDataset
 
 from hookloop.beside import declares_state
-from hookloop.checkpoint.state.undeclared import Root
+from hookloop.checkpoint.state.undeclared import Roots
 from hookloop.data.reading.samplers import Stateful, is_of_torch, samplers_of
 from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.metrics.meters import Accumulating
+from hookloop.objects.held import Root
 
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from hookloop.trainer.preparation import Prepared
 
 
-class RootsOfRun:
+class RootsOfRun(Roots):
     """Where to look in a run.
 
     Args:
