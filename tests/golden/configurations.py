@@ -462,20 +462,31 @@ def own_loop(attempt):
     attempt.within(trainer, train)
 
 
-class ThreeTogether(Hook):
-    """Makes the update from the gradients of three iterations."""
+class Thirds(Update):
+    """Makes a step from the gradients of three iterations."""
 
-    makes_update = True
+    def zero_grad(self):
+        """Do nothing: they are dropped after a step."""
+
+    def backward(self, loss):
+        (loss / 3).backward()
+
+    def apply(self, run):
+        if run.progress.iter % 3 == 2:
+            super().apply(run)
+            super().zero_grad()
+
+
+class ThreeTogether(Hook):
+    """Brings the update above."""
+
     takes_part_in_training = True
 
-    def after_backward(self, run):
-        (run.loss / 3).backward()
-        if run.progress.iter % 3 == 2:
-            run.optimizer.step()
-            run.optimizer.zero_grad()
+    def change_update(self, run, update):
+        return Thirds.like(update)
 
 
-@configuration(18, "an update made by a hook", kills=(4,), is_fast=True)
+@configuration(18, "an update that a hook brings", kills=(4,), is_fast=True)
 def update_by_hook(attempt):
     model = network()
     trainer = attempt.trainer(

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from hookloop import peers
 from hookloop.arguments import check_names, check_values, snake_case
@@ -83,7 +83,6 @@ class Hook:
         draws_random_numbers: False, in a hook that never draws, saves a check at each firing. It
             holds for the class that sets it, not for its subclasses.
         changes_what_trains: Whether it freezes parameters, or unfreezes them, during a run.
-        makes_update: Whether it makes backward and update itself, at ``after_backward``.
         guards_by: What it does at a loss or gradient that is not finite: ``"dropping"`` the update,
             ``"stopping"`` within the iteration, ``"failing"`` later or ``"rewinding"``; None if
             that is not its task. The others are told, and rejected where they could never act.
@@ -113,7 +112,6 @@ class Hook:
     takes_part_in_training: bool = False
     draws_random_numbers: bool = True
     changes_what_trains: bool = False
-    makes_update: bool = False
     guards_by: Literal["dropping", "stopping", "failing", "rewinding"] | None = None
     sends: bool = False
     ranks: Literal["all", "first"] = "all"
@@ -162,6 +160,14 @@ class Hook:
 
     def check_setup(self) -> None:
         """Reject what is wrong with the hook as far as that shows without a run or a network."""
+
+    def change_update(self, run: Run, update: Any) -> Any:  # noqa: ANN401 - of a higher room
+        """Return the `Update` that is made in the place of one; `Update.like` makes one of a class.
+
+        It is asked before a training, after the hooks before it, once for each update of an
+        iteration. A hook that cannot work with the update that it gets raises a `HookError`.
+        """
+        return update
 
     def stores(self, run_dir: Path) -> Sequence[str]:
         """List the directories and URLs besides the run's own in which it keeps checkpoints.

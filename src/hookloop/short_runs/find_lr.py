@@ -149,9 +149,9 @@ def _check(trainer: Trainer) -> None:
         )
     trainer.check_hooks()
     for hook in run.hooks:
-        if hook.makes_update:
+        if any(hook.change_update(run, one) is not one for one in trainer._updates):
             raise HookError(
-                f"The hook '{hook.name}' makes the update, and no hook acts in find_lr: leave it "
+                f"The hook '{hook.name}' changes the update, and no hook acts in find_lr: leave it "
                 "out for the search.",
                 hook=hook.name,
             )

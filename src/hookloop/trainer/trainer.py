@@ -80,8 +80,14 @@ from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.unchanged import Unchanged
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
-from hookloop.update.assemble import Loss, Makes, assemble, check_assembly, make_updates
-from hookloop.update.by_hook import maker_of
+from hookloop.update.assemble import (
+    Loss,
+    Makes,
+    assemble,
+    changed_by_hooks,
+    check_assembly,
+    make_updates,
+)
 from hookloop.update.first_loss import watching_first_calls
 from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
@@ -310,8 +316,7 @@ class Trainer(Guarded):
         self.run.purpose = "train"
         self._planner.make(self.run, self._updates)
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
-        check_updates(self.run, self._updates)
-        self._check_assembly()
+        updates = self._checked_updates()
         check_trainable(self.run)
         count = start_counting(self._loop, self._count_tokens)
         set_limits(self.run.progress, max_epochs, max_iters)
@@ -323,18 +328,18 @@ class Trainer(Guarded):
         self._planner.use()
         # An `Update` of the user's own may spread one update over several iterations, as `loop`
         # may.
-        own_updates = maker_of(self.run) or any(one.keeps_gradients for one in self._updates)
+        own_updates = any(one.keeps_gradients for one in updates)
         is_whole = max_epochs is None and max_iters is None
         problems = judge_schedules(self.run, is_whole=is_whole)  # Before a resume moves them.
-        with self._session.training(own_updates=bool(own_updates)) as go_back:
+        with self._session.training(own_updates=own_updates) as go_back:
             self._limits.warn()
             report_schedules(problems)
             if self.run.world.is_main and (
                 self.run.world.cuts_batches or not self._loop.sizes.is_one
             ):
                 warn_if_uncounted(self.run.loss_function)
-            self._loop.train(Assembly(*self._assemble(), count, go_back))
-            self._updates[0].check_end(self.run)
+            self._loop.train(Assembly(*self._assemble(updates), count, go_back))
+            updates[0].check_end(self.run)
             self._prepared.report()
         return self.run.outcome
 
@@ -474,14 +479,17 @@ class Trainer(Guarded):
         # A Trainer that only evaluates is complete without training data, optimizer and limits.
         if self.run.train_data is not None:
             check_trainable(self.run)
-            check_updates(self.run, self._updates)
-            self._check_assembly()
+            self._checked_updates()
             check_ends(self.run)
 
-    def _check_assembly(self) -> None:
-        check_assembly(self.run, self._updates, self._loop.sizes, self._session.parallel)
+    def _checked_updates(self) -> list[Update]:
+        """Return the updates of a training, as the hooks change them; reject what cannot be."""
+        updates = changed_by_hooks(self.run, self._updates)
+        check_updates(self.run, updates)
+        check_assembly(self.run, updates, self._loop.sizes, self._session.parallel)
+        return updates
 
-    def _assemble(self) -> Makes:
+    def _assemble(self, updates: list[Update]) -> Makes:
         """Return what makes the updates; on ranks that is done once, as torch keeps its parts."""
         if self._makes is not None and self.run.world.cuts_batches:
             return Makes(self._makes.later, self._makes.later)
@@ -489,7 +497,7 @@ class Trainer(Guarded):
         keep = None
         if self._loop.sizes.is_auto:
             keep = partial(self._state.keep, "buffers", "metrics", "generators")
-        self._makes = assemble(self.run, self._updates, parallel, keep)
+        self._makes = assemble(self.run, updates, parallel, keep)
         return self._makes
 
     def check_hooks(self) -> None:

@@ -1,7 +1,8 @@
 """Assemble the updates of a training from what the user brings: the only place that chooses.
 
-`make_updates` builds them with the Trainer; `check_assembly` rejects, and changes nothing;
-`assemble` chooses, when a training begins, what makes each of them.
+`make_updates` builds them with the Trainer; `changed_by_hooks` asks the hooks for others;
+`check_assembly` rejects, and changes nothing; `assemble` chooses, when a training begins, what
+makes each of them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from torch import Tensor
 from hookloop.errors import ModelError
 from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
-from hookloop.update.by_hook import check_maker, make_by_hook, maker_of
 from hookloop.update.first_loss import watched
 from hookloop.update.in_parts import InParts, InPartsOnRanks, Keep, check_parts
 from hookloop.update.logical import LogicalReduction, check_logical, make_averager
@@ -141,17 +141,22 @@ def _check_names(step: Mapping[str, Step], optimizers: Mapping[str, torch.optim.
         )
 
 
+def changed_by_hooks(run: Run, updates: Sequence[Update]) -> list[Update]:
+    """Return the updates that the hooks make of those of the Trainer."""
+    changed = list(updates)
+    for hook in run.hooks:
+        changed = [hook.change_update(run, update) for update in changed]
+    return changed
+
+
 def check_assembly(
     run: Run, updates: Sequence[Update], sizes: GroupSizes, parallel: Parallel
 ) -> None:
     """Reject updates that cannot be made as the hooks and arguments ask for.
 
     Raises:
-        HookError: If a hook makes the update, and others would have no effect.
         ModelError: If an argument of the Trainer would have no effect.
     """
-    if (maker := maker_of(run)) is not None:
-        check_maker(run, maker, updates, sizes)
     if run.world.logical:
         check_logical(run, updates, is_auto=sizes.is_auto, is_sharded=parallel.is_sharded)
     if sizes.is_auto:
@@ -188,11 +193,9 @@ def assemble(
     first: list[Make] = []
     later: list[Make] = []
     for number, update in enumerate(updates):
-        way: Callable[[Update], Make] = make_by_hook
-        if maker_of(run) is None:
-            way = _way_of(run, update, parallel, keep, finds_unused=len(updates) > 1)
+        way = _way_of(run, update, parallel, keep, finds_unused=len(updates) > 1)
         looked_at, make = watched(run, update), way(update)
-        if way is make_by_hook or type(update) is not Update or run.progress.iter:
+        if type(update) is not Update or run.progress.iter:
             later.append(make)
             first.append(make if looked_at is None else way(looked_at))
             continue

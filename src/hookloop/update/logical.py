@@ -12,7 +12,6 @@ from hookloop.data.mixing.mixture import Mixture
 from hookloop.data.random.per_sample import SampleGroup, fill_generators, unchanged_generators
 from hookloop.errors import ModelError
 from hookloop.parallel.logical import LogicalAverager
-from hookloop.update.by_hook import maker_of
 from hookloop.update.reduction import Part, RankParts, Reduction, parts_of
 from hookloop.update.update import Update
 
@@ -97,8 +96,6 @@ def check_logical(run: Run, updates: Sequence[Update], *, is_auto: bool, is_shar
         reason = "several streams of training data are mixed: give one"
     elif any(type(one).make is not Update.make for one in updates):
         reason = "step= is an Update of your own that makes the update as a whole"
-    elif maker_of(run) is not None:
-        reason = "a hook makes the update"
     elif any(isinstance(module, nn.SyncBatchNorm) for module in run.model.modules()):
         reason = "SyncBatchNorm exchanges numbers in the middle of a forward: take BatchNorm"
     if reason:

@@ -74,7 +74,7 @@ class Update:
     """One update: how its loss is computed and which optimizers step.
 
     A subclass may replace `zero_grad`, `compute`, `backward`, `unscale` and `apply`, or `make` as
-    a whole, and is given to the Trainer as ``step=``.
+    a whole, and is given to the Trainer as ``step=``, or brought by a hook (`Hook.change_update`).
 
     Args:
         name: Prefix of its loss in the metrics; empty when it is the only update.
@@ -130,6 +130,14 @@ class Update:
         self._losses: Series | None = None
         self._context: AbstractContextManager[None] | None = None
         self._bind()
+
+    @classmethod
+    def like(cls, update: Update) -> Self:
+        """Return an update of this class that computes output and loss as another one does."""
+        made = cls.__new__(cls)
+        vars(made).update(vars(update))
+        made._bind()
+        return made
 
     # --- what is chosen before a training ---------------------------------------------------------
 

@@ -175,7 +175,8 @@ def zero_rate():
 
 
 class Makes(RecordCalls):
-    makes_update = True
+    def change_update(self, run, update):
+        return Update.like(update)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ class Makes(RecordCalls):
             lambda: tiny_trainer(train_data=iter(make_data()), max_epochs=1), {}, DataError,
             "can be read only once",
         ),
-        (lambda: tiny_trainer(Makes()), {}, HookError, "'makes' makes the update"),
+        (lambda: tiny_trainer(Makes()), {}, HookError, "'makes' changes the update"),
         (lambda: tiny_trainer(optimizer=None), {}, ModelError, "There is no optimizer"),
     ],
 )  # fmt: skip

@@ -206,19 +206,18 @@ def own_update(model):
     return OwnUpdate("", lambda run: None, lambda run: None, [])
 
 
-class MakeUpdate(Hook):
-    makes_update = True
+class BringUpdate(Hook):
     takes_part_in_training = True
 
-    def after_backward(self, run):
-        """Do nothing."""
+    def change_update(self, run, update):
+        return OwnUpdate.like(update)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"step": own_update(None)}, "an Update of your own"),
-        ({"hooks": [MakeUpdate()]}, "makes the update"),
+        ({"hooks": [BringUpdate()]}, "an Update of your own"),
     ],
 )
 def test_what_cannot_be_repeated_is_rejected_before_the_start(options, message):

@@ -1,10 +1,11 @@
-"""Updates of a user's own, given to the Trainer as ``step=``."""
+"""Updates of a user's own: given to the Trainer as ``step=``, or brought by a hook."""
 
 import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 from torch.nn import functional
 
+from hookloop.engine.hook import Hook
 from hookloop.testing import assert_resumes_exactly
 from hookloop.update.objective import forward_inputs, loss_from
 from hookloop.update.update import Update
@@ -42,6 +43,18 @@ class EverySecond(Update):
         if run.progress.iter % 2:
             super().apply(run)
             super().zero_grad()
+
+
+class Bring(Hook):
+    """Brings an update of a class."""
+
+    takes_part_in_training = True
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def change_update(self, run, update):
+        return self.kind.like(update)
 
 
 class Twice(Update):
@@ -130,3 +143,59 @@ def test_a_compute_of_ones_own_takes_effect(options):
     first = [one.values_since({}, ["train/loss"])["train/loss"][0] for one in (own, plain)]
     assert first[0] == pytest.approx(2 * first[1], rel=1e-2)
     assert own.latest("val/loss") != plain.latest("val/loss")
+
+
+@pytest.mark.parametrize("kind", [Negated, EverySecond, Twice])
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"clip_norm": 0.1}])
+def test_a_hook_brings_the_update_that_a_step_would(kind, options):
+    one, two = make_model(), make_model()
+    given = own_update(kind, one, **{k: v for k, v in options.items() if k == "clip_norm"})
+    rest = {key: value for key, value in options.items() if key != "clip_norm"}
+    make_trainer(
+        model=one, step=given, optimizer=given.optimizers[0], loss=None, max_epochs=2, **rest
+    ).train()
+    brought = make_trainer(
+        model=two,
+        optimizer=torch.optim.SGD(two.parameters(), lr=0.05, momentum=0.9),
+        loss=functional.mse_loss,
+        hooks=[Bring(kind)],
+        max_epochs=1,
+        **options,
+    )
+    brought.train()
+    brought.train(max_epochs=2)  # Again: the update is made of the Trainer's own.
+    assert_same_bits(one, two)
+
+
+def test_a_hook_gets_what_the_hooks_before_it_bring():
+    seen = []
+
+    class Look(Bring):
+        def change_update(self, run, update):
+            seen.append(type(update))
+            return super().change_update(run, update)
+
+    hooks = [Look(Negated).named("first"), Look(Twice).named("second")]
+    make_trainer(hooks=hooks, max_iters=1).check()
+    assert seen == [Update, Negated]
+
+
+def test_each_of_several_updates_is_changed():
+    model = torch.nn.ModuleDict({"one": torch.nn.Linear(4, 1), "two": torch.nn.Linear(4, 1)})
+    trainer = make_trainer(
+        model=model,
+        loss=None,
+        step={
+            name: lambda run, batch, part=part: functional.mse_loss(part(batch[0]), batch[1])
+            for name, part in model.items()
+        },
+        optimizer={
+            name: torch.optim.SGD(part.parameters(), lr=0.1) for name, part in model.items()
+        },
+        hooks=[Bring(Negated)],
+        max_epochs=3,
+    )
+    trainer.train()
+    for name in model:
+        losses = [float(one) for one in trainer.run.metrics.series(f"train/{name}_loss").recent]
+        assert losses[-1] > losses[0]

@@ -22,9 +22,10 @@ from hookloop_dialects.imix.engine.hooks.base_hook import read_level
 from hookloop_dialects.imix.engine.hooks.optimizer import OptimizerHook
 from hookloop_dialects.imix.held import makes_update, restore_parts, save_parts, stateful_parts
 from hookloop_dialects.imix.trainer import EngineFacade
+from hookloop_dialects.imix.update import left_to
 
 if TYPE_CHECKING:
-    from hookloop import Run
+    from hookloop import Run, Update
 
 Bind = Callable[[Method, Adapter], Call]
 
@@ -93,6 +94,9 @@ class ImixAdapter(Adapter):
         if self.makes_update:
             self.takes_part_in_training = True
             self.attach("after_forward", self._note_precision)
+
+    def change_update(self, run: Run, update: Update) -> Update:
+        return left_to(self, run, update) if self.makes_update else update
 
     def before_run(self, run: Run) -> None:
         super().before_run(run)

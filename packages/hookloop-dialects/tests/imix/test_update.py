@@ -1,4 +1,4 @@
-"""Updates that a hook makes."""
+"""Updates that an iMIX hook makes."""
 
 from types import SimpleNamespace
 
@@ -6,18 +6,19 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_trainer
 
-from hookloop.engine.hook import Hook
+from hookloop import Hook, Update
 from hookloop.errors import HookError, ModelError
 from hookloop.hooks import ClipGradients
-from hookloop.update.by_hook import UpdateByHook, check_maker
-from hookloop.update.update import Update
+from hookloop_dialects.imix.update import left_to
 
 
 class MakeUpdate(Hook):
     """Does what the loop would do."""
 
-    makes_update = True
     takes_part_in_training = True
+
+    def change_update(self, run, update):
+        return left_to(self, run, update)
 
     def after_backward(self, run):
         run.optimizer.zero_grad()
@@ -50,13 +51,17 @@ def test_a_loss_that_the_hook_changes_in_place_is_recorded_as_it_was():
 
 
 def test_gradients_may_wait_so_checkpoints_hold_them():
-    assert UpdateByHook(make_trainer()._updates[0]).keeps_gradients
+    trainer = make_trainer(hooks=[MakeUpdate()])
+    trainer.check_hooks()
+    assert trainer._checked_updates()[0].keeps_gradients
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"accumulate": 2}, ModelError, "accumulate= would have no effect"),
+        ({"accumulate": "auto"}, ModelError, "accumulate= would have no effect"),
+        ({"accumulate": {0: 1, "5 epochs": 4}}, ModelError, "accumulate= would have no effect"),
         ({"clip_norm": 1.0}, ModelError, "clip_norm= would have no effect"),
         (
             {"hooks": [MakeUpdate(), ClipGradients(1.0)]},
@@ -66,7 +71,7 @@ def test_gradients_may_wait_so_checkpoints_hold_them():
         (
             {"hooks": [MakeUpdate(), MakeUpdate().named("second")]},
             HookError,
-            "'make_update' and 'second' both make the update",
+            "'second' acts on gradients at after_backward, when the hook 'make_update' has made",
         ),
         (
             {"step": {"default": lambda run, batch: None, "other": lambda run, batch: None}},
@@ -107,7 +112,6 @@ def test_a_loop_of_the_users_own_is_rejected():
 
 
 def test_many_ranks_are_rejected():
-    maker, trainer = MakeUpdate(), make_trainer()
-    run = SimpleNamespace(hooks=[maker], world=SimpleNamespace(is_alone=False, size=4))
+    run = SimpleNamespace(world=SimpleNamespace(cuts_batches=True, size=4, logical=0))
     with pytest.raises(HookError, match="cannot average the gradients of 4 ranks"):
-        check_maker(run, maker, trainer._updates, trainer._loop.sizes)
+        left_to(MakeUpdate(), run, make_trainer()._updates[0])
