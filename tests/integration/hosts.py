@@ -29,14 +29,18 @@ def data():
 
 
 class Disturb(Hook):
-    '''In the first attempt: wait for a file, or kill a rank.'''
+    '''In the first attempt: wait for a file, or kill a rank; alone, wait for others.'''
 
     ranks = "all"
 
-    def __init__(self, wait_at=-1, kill_at=-1):
-        self.wait_at, self.kill_at = wait_at, kill_at
+    def __init__(self, wait_at=-1, kill_at=-1, alone_at=-1):
+        self.wait_at, self.kill_at, self.alone_at = wait_at, kill_at, alone_at
 
     def after_update(self, run):
+        if run.progress.iter == self.alone_at and run.world.is_alone:
+            Path("is-alone").touch()
+            while run.requests.stop is None:
+                time.sleep(0.02)
         if run.world.restart:
             return
         if run.progress.iter == self.kill_at and run.world.rank == run.world.size - 1:
@@ -99,11 +103,11 @@ class Hosts:
     cut: Callable[[], None] | None = None
     launched: list[Launched] = field(default_factory=list)
 
-    def train(self, host: int, *options: str, ranks: int = 1) -> Launched:
+    def train(self, host: int, *options: str, ranks: int = 1, nodes: str = "2") -> Launched:
         """Start a launcher on a host."""
         file = self.folder / f"output-{len(self.launched)}"
-        nodes = ("--nodes", "2", "--rendezvous", self.place)
-        command = (*COMMAND, "--run-dir", "run", "--ranks", str(ranks), *nodes, *options)
+        meeting = ("--nodes", nodes, "--rendezvous", self.place)
+        command = (*COMMAND, "--run-dir", "run", "--ranks", str(ranks), *meeting, *options)
         with file.open("wb") as output:
             process = subprocess.Popen(
                 (*self.prefixes[host], *command), cwd=self.folder, stdout=output, stderr=output

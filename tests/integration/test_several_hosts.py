@@ -72,6 +72,27 @@ def test_a_host_that_comes_back_is_part_of_the_next_attempt(hosts, lost):
     assert_equal(hosts)
 
 
+@pytest.mark.long
+def test_the_host_that_is_left_continues_until_the_other_is_back(hosts):
+    """With logical ranks, to the same bits; the iteration in which it grows is not repeated."""
+    options = ("--restarts", "1", "parallel.logical=2")
+    own = ("hooks.disturb.wait_at=8", "hooks.disturb.alone_at=12")
+    first = hosts.train(0, *options, *own, nodes="1..2")
+    hosts.until(lambda: is_heard(hosts.place))
+    second = hosts.train(1, *options, *own, nodes="1..2")
+    hosts.until_ranks_wait()
+    second.process.send_signal(signal.SIGKILL)
+    second.end()
+    hosts.let_continue()
+    hosts.until((hosts.folder / "is-alone").exists)
+    returned = hosts.train(1, *options, *own, nodes="1..2")
+    assert [first.end(), returned.end()] == [0, 0], first.text + returned.text
+    assert first.text.count("was lost: ") == 1
+    assert "All ranks are started again, on all nodes that are there, 1 rank here." in first.text
+    hosts.alone("parallel.logical=2", ranks=1)
+    assert_equal(hosts)
+
+
 @pytest.mark.parametrize("without", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_host_without_restarts_ends_the_others_too(hosts, without):
     options = ("--patience", "1 min", "hooks.disturb.kill_at=8", "--restarts")

@@ -16,6 +16,7 @@ from types import FrameType
 from hookloop.parallel.launched import LAUNCH, RESTART, Report, read_reports
 from hookloop.parallel.processes import Processes, Starter
 from hookloop.parallel.rendezvous import Place, Rendezvous
+from hookloop.parallel.settings import GROW_AFTER
 from hookloop.parallel.signals import STOP_SIGNALS
 
 INSISTENT = ("SIGINT", "SIGTERM", "SIGQUIT")
@@ -52,6 +53,9 @@ class Ended:
         attempt: How often the ranks of all nodes had been started before.
         lost: What happened to the launcher of another node meanwhile.
         is_ended_for_lost: Whether this launcher ended its ranks because of that.
+        lost_ranks: How many ranks of this node were killed, by somebody else.
+        size: How many ranks all nodes had.
+        has_grown: Whether the ranks had to end because there can be more.
     """
 
     reports: dict[int, Report] = field(default_factory=dict)
@@ -61,6 +65,9 @@ class Ended:
     attempt: int = 0
     lost: str | None = None
     is_ended_for_lost: bool = False
+    lost_ranks: int = 0
+    size: int = 0
+    has_grown: bool = False
 
 
 class Attempt:
@@ -72,6 +79,8 @@ class Attempt:
         folder: A private directory for the reports of this attempt.
         number: How often the ranks have been started before.
         starter: Starts the ranks; by default each is a new process.
+        ranks: How many are started here; by default as many as there can be.
+        grow_after: Seconds after which fewer than that end in order, to be more again.
     """
 
     def __init__(
@@ -81,8 +90,12 @@ class Attempt:
         folder: Path,
         number: int = 0,
         starter: Starter | None = None,
+        ranks: int | None = None,
+        grow_after: float = GROW_AFTER,
     ) -> None:
         self._starter = starter or Starter()
+        self._ranks = ranks or rendezvous.layout.ranks
+        self._grow_after = grow_after
         self._command = command
         self._rendezvous = rendezvous
         self._folder = folder
@@ -111,8 +124,8 @@ class Attempt:
 
     def _run_agent(self) -> None:
         try:
-            place = self._rendezvous.meet(self._number)
-            self._ended.attempt = place.attempt
+            place = self._rendezvous.meet(self._number, self._ranks)
+            self._ended.attempt, self._ended.size = place.attempt, place.world_size
             ranks = self._start(place)
             try:
                 self._watch(ranks, place)
@@ -122,7 +135,7 @@ class Attempt:
             self._ended.error = error
 
     def _start(self, place: Place) -> Processes:
-        local = range(self._rendezvous.layout.ranks)
+        local = range(place.ranks)
         # The first rank writes to the terminal itself; lines of the others get their rank.
         return Processes(
             self._starter,
@@ -134,7 +147,6 @@ class Attempt:
 
     def _variables(self, place: Place, local_rank: int) -> dict[str, str]:
         """Return the environment of a rank, which is that of torchrun and some of our own."""
-        layout = self._rendezvous.layout
         rank, size = str(place.first_rank + local_rank), str(place.world_size)
         variables = {
             LAUNCH: f"{self._starter.parent}:{self._folder}",
@@ -143,11 +155,11 @@ class Attempt:
             "RANK": rank,
             "ROLE_RANK": rank,
             "ROLE_NAME": "default",
-            "LOCAL_WORLD_SIZE": str(layout.ranks),
+            "LOCAL_WORLD_SIZE": str(place.ranks),
             "WORLD_SIZE": size,
             "ROLE_WORLD_SIZE": size,
             "GROUP_RANK": str(place.node),
-            "GROUP_WORLD_SIZE": str(layout.nodes),
+            "GROUP_WORLD_SIZE": str(place.nodes),
             "MASTER_ADDR": place.address,
             "MASTER_PORT": str(place.port),
             "TORCHELASTIC_RESTART_COUNT": "0",
@@ -156,7 +168,8 @@ class Attempt:
             # The launcher of the first node keeps the store, so that it outlives each rank.
             "TORCHELASTIC_USE_AGENT_STORE": "True",
         }
-        variables |= threads_of_ranks(layout.ranks)
+        # That of all ranks which there can be: a number of threads may change bits.
+        variables |= threads_of_ranks(self._rendezvous.layout.ranks)
         if place.interface is not None:
             # gloo would take the address of the host's name, which may be one for itself only.
             variables[INTERFACE] = os.environ.get(INTERFACE, place.interface)
@@ -164,15 +177,22 @@ class Attempt:
 
     def _watch(self, ranks: Processes, place: Place) -> None:
         """Wait for the end of the ranks, also if those of another node are gone."""
-        since = None
+        since, grows_at = None, time.monotonic() + self._grow_after
         while ranks.look():
             time.sleep(LOOK_EVERY)
+            if place.ranks < self._rendezvous.layout.ranks and time.monotonic() > grows_at:
+                self._rendezvous.grow()
+                grows_at = float("inf")
+            if self._rendezvous.is_growing and not self._ended.has_grown:
+                self._ended.has_grown = True
+                self._tell([signal.SIGTERM])
             if since is None and (lost := self._rendezvous.news()) is not None:
                 # Its ranks break off their connections, and ours end by themselves, with reasons.
                 self._ended.lost, since = lost, time.monotonic()
             elif since is not None and time.monotonic() > since + GRACE:
                 self._ended.is_ended_for_lost = True
                 ranks.end_soon()
+        self._ended.lost_ranks = ranks.lost
         failures = ranks.failures.items()
         self._ended.codes = {place.first_rank + rank: code for rank, code in failures}
         if failures and self._ended.lost is None:
@@ -195,18 +215,22 @@ class Attempt:
             name = signal.Signals(number).name
             again = "sent again, it kills them" if name in INSISTENT else "Ctrl-C twice kills them"
             _log.warning("%s: the ranks end after this iteration; %s.", name, again)
-        for report in self._reports().values() if self._asked else ():
-            if report.exit_code is not None:
-                continue
-            for number in self._asked:
+        if self._asked:
+            self._tell(self._asked)
+        if self._kills:
+            for report in self._reports().values():
+                if report.exit_code is None:
+                    with suppress(ProcessLookupError):
+                        # Each rank leads a group of its own, with the processes that load its data.
+                        os.killpg(report.pid, signal.SIGKILL)
+
+    def _tell(self, numbers: Sequence[int]) -> None:
+        for report in self._reports().values():
+            for number in numbers if report.exit_code is None else ():
                 if (report.pid, number) not in self._told:
                     self._told.add((report.pid, number))
                     with suppress(ProcessLookupError):
                         os.kill(report.pid, number)
-            if self._kills:
-                with suppress(ProcessLookupError):
-                    # Each rank leads a group of its own, with the processes that load its data.
-                    os.killpg(report.pid, signal.SIGKILL)
 
     def _reports(self) -> dict[int, Report]:
         return read_reports(self._folder)

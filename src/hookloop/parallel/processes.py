@@ -177,6 +177,8 @@ class Processes:
         self._told = self._killed = False
         self.failures: dict[int, int] = {}
         """The exit codes of those that failed, in the order in which it was noticed."""
+        self.lost = 0
+        """How many were killed, by somebody else."""
         folder.mkdir(parents=True, exist_ok=True)
         for place, (environment, label) in enumerate(zip(environments, labels, strict=True)):
             output = None if label is None else folder / str(place)
@@ -192,6 +194,7 @@ class Processes:
                 place = self._running.pop(pid)
                 if code:
                     self.failures[place] = code
+                    self.lost += code < 0 and not self._told
                     self._kill_group(pid)  # What loads data for it.
         if self.failures and self._running:
             self.end_soon()

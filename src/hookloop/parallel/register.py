@@ -123,13 +123,26 @@ class Register:
         own: The id of the launcher that keeps it; its node is the first.
         beat: Seconds between two signs of life.
         silence: Seconds without one after which a launcher is lost.
+        least: How many launchers are enough, where the others do not come.
+        waits: Seconds to wait for the others then: at the beginning, and once an attempt was made.
     """
 
     def __init__(
-        self, listener: socket.socket, nodes: int, own: str, beat: float, silence: float
+        self,
+        listener: socket.socket,
+        nodes: int,
+        own: str,
+        beat: float,
+        silence: float,
+        least: int = 0,
+        waits: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self._listener = listener
         self._nodes = nodes
+        self._least = least or nodes
+        self._waits = waits
+        self._since = time.monotonic()
+        self._is_growing = False
         self._own = own
         self._beat = beat
         self._silence = silence
@@ -160,6 +173,7 @@ class Register:
                 link.beat(self._beat)
                 if link.is_silent(self._silence):
                     self._lose(link, f"nothing was heard of it for {self._silence:g} s")
+            self._look_around()
         for one in self._launchers:
             one.link.send("bye")
             one.link.close()
@@ -177,6 +191,8 @@ class Register:
                 kind = message.get("kind")
                 if kind == "join":
                     self._join(link, message)
+                elif kind == "grow":
+                    self._grow()
                 elif kind == "end":
                     self._end(link, str(message.get("why", "")))
         except OSError as error:
@@ -207,11 +223,41 @@ class Register:
             link.close()
             return
         self._launchers.append(one)
-        waiting = [one for one in self._launchers if one.is_waiting]
+        waiting = self._waiting()
+        if len(waiting) == 1:
+            self._since = time.monotonic()
         if len(waiting) < self._nodes or all(one.id != self._own for one in waiting):
             self._tell()
         else:
             self._start(sorted(waiting, key=self._order)[: self._nodes])
+
+    def _waiting(self) -> list[_Launcher]:
+        return [one for one in self._launchers if one.is_waiting]
+
+    def _look_around(self) -> None:
+        """Where fewer launchers are enough: start with those that are here, or let others in."""
+        waiting = self._waiting()
+        if self._least == self._nodes or not waiting or self._closes_at is not None:
+            return
+        waits = time.monotonic() - self._since
+        busy = [one for one in self._launchers if not one.is_waiting]
+        if busy:
+            # Those that train end in order, to begin again together with the new one.
+            if len(busy) < self._nodes and busy[0].id in self._last and waits > self._waits[1]:
+                self._grow()
+            return
+        is_own_here = any(one.id == self._own for one in waiting)
+        is_late = waits > self._waits[bool(self._last)]
+        if is_own_here and is_late and len(waiting) >= self._least:
+            self._start(sorted(waiting, key=self._order)[: self._nodes])
+
+    def _grow(self) -> None:
+        """Tell all that train to end in order, because there can be more ranks."""
+        if not self._is_growing:
+            self._is_growing = True
+            for one in self._launchers:
+                if not one.is_waiting:
+                    one.link.send("grow")
 
     def _order(self, one: _Launcher) -> tuple[object, ...]:
         # The same in each attempt, so that a node keeps its ranks.
@@ -225,6 +271,7 @@ class Register:
         # A name of the first node may lead to itself only; the address that others used does not.
         reached = [one.link.here for one in chosen if not is_loopback(one.link.here)]
         self._last = {one.id: one.label for one in chosen}
+        self._is_growing = False
         first = 0
         for node, one in enumerate(chosen):
             one.is_waiting = False
@@ -234,6 +281,7 @@ class Register:
                 node=node,
                 first_rank=first,
                 world_size=sum(each.ranks for each in chosen),
+                nodes=len(chosen),
                 address=reached[0] if reached else one.link.here,
                 port=chosen[0].port,
             )

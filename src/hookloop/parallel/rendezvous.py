@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.errors import HookloopError
 from hookloop.parallel.register import Link, Message, Register, is_loopback
-from hookloop.parallel.settings import PATIENCE
+from hookloop.parallel.settings import GROW_AFTER, PATIENCE
 from hookloop.parallel.warnings_of_torch import set_aside
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ LAST, LAST_FAILED = 60.0, 5.0
 CONNECT_LIMIT, CONNECT_AGAIN = 3.0, 0.5
 """Seconds for one try to connect, and between two of them."""
 
+REJOIN = 10.0
+"""Seconds to wait for a node that was lost, where the others are enough to go on."""
+
 _log = logging.getLogger("hookloop")
 
 
@@ -53,11 +56,15 @@ class Layout:
     """How many ranks there are, and where they meet.
 
     Attributes:
-        ranks: The number on this node.
-        nodes: The number of nodes, each with a launcher of its own.
+        ranks: The number on this node, at most.
+        nodes: The number of nodes, each with a launcher of its own, at most.
         rendezvous: ``HOST:PORT`` where the launchers of several nodes meet.
         patience: Seconds to wait for the launchers of the other nodes.
         silence: Seconds without a sign of life after which one of them is lost.
+        least_ranks: How many ranks on this node are enough; 0 for all.
+        least_nodes: How many nodes are enough; 0 for all.
+        grow_after: Seconds for which fewer ranks train, before all are started again.
+        rejoin: Seconds to wait for a node that was lost, where the others are enough.
     """
 
     ranks: int
@@ -65,6 +72,10 @@ class Layout:
     rendezvous: str | None = None
     patience: float = PATIENCE
     silence: float = SILENCE
+    least_ranks: int = 0
+    least_nodes: int = 0
+    grow_after: float = GROW_AFTER
+    rejoin: float = REJOIN
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,8 @@ class Place:
         world_size: The number of all ranks.
         address: Where the store of all ranks is.
         port: The port of that store.
+        ranks: How many ranks are on this node.
+        nodes: How many nodes take part.
         interface: The network interface by which the other nodes are reached, if it is known.
     """
 
@@ -87,6 +100,8 @@ class Place:
     world_size: int
     address: str
     port: int
+    ranks: int
+    nodes: int = 1
     interface: str | None = None
 
 
@@ -102,6 +117,7 @@ class Rendezvous:
 
     Attributes:
         run_id: What tells this launcher from all others.
+        is_growing: Whether the ranks of all nodes have to end, because there can be more.
 
     >>> Rendezvous(Layout(2)).meet(0).world_size
     2
@@ -122,19 +138,23 @@ class Rendezvous:
         self._problem = ""
         self._took_part = False
         self._has_left = False
+        self._ranks = layout.ranks
+        self.is_growing = False
 
     # --- before an attempt ------------------------------------------------------------------
 
-    def meet(self, attempt: int) -> Place:
+    def meet(self, attempt: int, ranks: int | None = None) -> Place:
         """Wait until the launchers of all nodes are ready for an attempt.
 
         Args:
             attempt: How often this one has started its ranks. The highest number counts, because
                 a launcher that was started again begins at 0.
+            ranks: How many it starts now; by default as many as there can be.
         """
+        self._ranks, self.is_growing = ranks or self.layout.ranks, False
         if self.layout.nodes == 1:
             port = self._open_store()
-            return Place(attempt, 0, 0, self.layout.ranks, "127.0.0.1", port)
+            return Place(attempt, 0, 0, self._ranks, "127.0.0.1", port, self._ranks)
         self.news()  # Whoever gave up may have said so meanwhile.
         # A connection that nothing was heard of for a while may be cut, so there is a new one.
         before, self._link, self._news = self._link, None, None
@@ -174,7 +194,7 @@ class Rendezvous:
                 id=self.run_id,
                 name=socket.gethostname(),
                 nodes=self.layout.nodes,
-                ranks=self.layout.ranks,
+                ranks=self._ranks,
                 attempt=attempt,
                 port=self._open_store() if self._register is not None else 0,
             )
@@ -193,6 +213,8 @@ class Rendezvous:
             world_size=int(message["world_size"]),
             address=str(message["address"]) if is_first else link.there,
             port=int(message["port"]),
+            ranks=self._ranks,
+            nodes=int(message["nodes"]),
             interface=_interface(str(message["address"]) if is_first else link.here),
         )
 
@@ -203,7 +225,13 @@ class Rendezvous:
         try:
             if self._register is None and (listener := listen(host, int(port))) is not None:
                 self._register = Register(
-                    listener, self.layout.nodes, self.run_id, self._beat, self.layout.silence
+                    listener,
+                    self.layout.nodes,
+                    self.run_id,
+                    self._beat,
+                    self.layout.silence,
+                    self.layout.least_nodes,
+                    (0.9 * self.layout.patience, self.layout.rejoin),
                 )
             return Link(socket.create_connection((host, int(port)), CONNECT_LIMIT))
         except OSError as error:
@@ -236,6 +264,12 @@ class Rendezvous:
         if self._link is not None:
             self._receive(0.0)
         return self._news
+
+    def grow(self) -> None:
+        """Let the ranks of all nodes end in order, so that the next attempt has more."""
+        if self._link is not None:
+            self._link.send("grow")  # It tells all launchers, this one too.
+        self.is_growing = self.is_growing or self.layout.nodes == 1
 
     @property
     def is_over(self) -> bool:
@@ -279,6 +313,8 @@ class Rendezvous:
             self._here, self._missing = list(message["here"]), list(message["missing"])
         elif kind == "lost":
             self._news = f"the launcher on {message['who']} was lost: {message['how']}"
+        elif kind == "grow":
+            self.is_growing = True
         elif kind == "over":
             self._over = self._news = str(message["why"])
         elif kind == "bye":

@@ -17,6 +17,9 @@ TIMEOUT = 300.0
 PATIENCE = 900.0
 """Seconds to wait for the launchers of the other nodes."""
 
+GROW_AFTER = 60.0
+"""Seconds for which fewer ranks train, before as many as possible are started again."""
+
 
 @dataclass(frozen=True)
 class Parallel:

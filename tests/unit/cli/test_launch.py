@@ -51,11 +51,12 @@ def wait():
 def launch(tmp_path, capfd):
     """Run a script on two ranks; return the exit code and what was shown."""
 
-    def run(body: str, restarts: int = 0) -> tuple[int, str]:
+    def run(body: str, restarts: int = 0, **options: float) -> tuple[int, str]:
         (tmp_path / "rank.py").write_text(RANK + body)
         folder = tmp_path / "launch"
         folder.mkdir()
-        code = Restarts([str(tmp_path / "rank.py")], Layout(2), folder, restarts, Starter()).run()
+        layout = Layout(**{"ranks": 2, **options})
+        code = Restarts([str(tmp_path / "rank.py")], layout, folder, restarts, Starter()).run()
         return code, capfd.readouterr().err
 
     return run
@@ -75,6 +76,43 @@ def test_a_lost_rank_is_followed_by_a_restart_as_often_as_allowed(launch) -> Non
     assert shown.count("error: rank 1 was killed by SIGKILL") == 2
     assert "All ranks are started again; restarts left: 2." in shown
     assert "All ranks are started again; restarts left: 1." in shown
+
+
+@pytest.mark.slow
+def test_those_that_are_left_continue(launch) -> None:
+    body = """
+size = int(os.environ["WORLD_SIZE"])
+assert int(os.environ["LOCAL_WORLD_SIZE"]) == size == (3, 2, 1, 1)[attempt]
+end() if attempt == 3 else kill() if rank == size - 1 else wait()
+"""
+    code, shown = launch(body, 3, ranks=3, least_ranks=1, grow_after=600.0)
+    assert code == 0
+    assert [line for line in shown.splitlines() if "error" not in line] == [
+        "All ranks are started again; restarts left: 2.",
+        "2 ranks here; 3 again after 600 s.",
+        "All ranks are started again; restarts left: 1.",
+        "1 rank here; 3 again after 600 s.",
+        "All ranks are started again; restarts left: 0.",
+    ]
+
+
+@pytest.mark.slow
+def test_there_are_more_ranks_again_after_a_while(launch) -> None:
+    body = """
+assert int(os.environ["WORLD_SIZE"]) == (3, 2, 3)[attempt]
+received = []
+signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+while attempt == 1 and not received:
+    time.sleep(0.01)
+kill() if attempt == 0 and rank == 1 else end(143 if attempt == 1 else 0)
+"""
+    code, shown = launch(body, 1, ranks=3, least_ranks=1, grow_after=1.0)
+    assert code == 0
+    assert [line for line in shown.splitlines() if "error" not in line] == [
+        "All ranks are started again; restarts left: 0.",
+        "2 ranks here; 3 again after 1 s.",
+        "All ranks are started again, 3 ranks here.",  # Which is no restart.
+    ]
 
 
 @pytest.mark.slow
@@ -126,7 +164,13 @@ def test_only_ranks_that_all_end_in_order_have_an_orderly_code() -> None:
 
 
 def test_options_that_need_ranks_are_rejected_without_them(invoke: Invoke) -> None:
-    options = (["--nodes", "2"], ["--rendezvous", "a:1"], ["--restarts", "1"], ["--patience", "9"])
+    options = (
+        ["--grow-after", "9"],
+        ["--nodes", "2"],
+        ["--rendezvous", "a:1"],
+        ["--restarts", "1"],
+        ["--patience", "9"],
+    )
     for option in options:
         result = invoke("train", "config.yaml", *option)
         assert result.exit_code == 2
@@ -136,6 +180,8 @@ def test_options_that_need_ranks_are_rejected_without_them(invoke: Invoke) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--ranks", "4..2"], "'4..2' is not a number, or a range such as 2..4."),
+        (["--ranks", "1..2"], "a range of --ranks or --nodes needs --restarts N"),
         (["--patience", "soon"], "'soon' is not a time: write seconds, or as in '15 min'."),
         (["--patience", "3 epochs"], "'3 epochs' is not a time"),
         (["--nodes", "2"], "--nodes needs --rendezvous HOST:PORT: a free port of one of the nodes"),

@@ -18,14 +18,18 @@ from hookloop.cli.shared.arguments import Verb, chosen_aliases
 from hookloop.cli.shared.output import current_output
 from hookloop.cli.shared.report import print_error, print_text
 from hookloop.errors import HookloopError, IntervalError
-from hookloop.parallel.settings import PATIENCE, read_seconds
+from hookloop.parallel.settings import GROW_AFTER, PATIENCE, read_seconds
 
 if TYPE_CHECKING:
+    SizesType = click.ParamType[tuple[int, int]]
     from hookloop.config.tree import Config
     from hookloop.parallel.launch import Ended
     from hookloop.parallel.processes import Starter
     from hookloop.parallel.rendezvous import Layout, Rendezvous
     from hookloop.parallel.verdict import Cause
+
+else:
+    SizesType = click.ParamType  # Older versions of click take no type.
 
 PRELOADED = (
     "torch._dynamo",  # Every optimizer imports it, for longer than torch itself.
@@ -44,6 +48,24 @@ ranks_option = click.option(
 )
 
 
+class Sizes(SizesType):
+    """``4``, or ``2..4``: how many there are, and how many of them are enough."""
+
+    name = "sizes"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Return the smallest and the largest number."""
+        if isinstance(value, tuple):
+            return value
+        first, dots, last = str(value).partition("..")
+        texts = [first, last if dots else first]
+        if not all(text.isdecimal() for text in texts) or not 0 < int(texts[0]) <= int(texts[1]):
+            self.fail(f"'{value}' is not a number, or a range such as 2..4.", param, ctx)
+        return int(texts[0]), int(texts[1])
+
+
 def read_time(context: click.Context, option: click.Parameter, given: str) -> float:
     """Read a time: seconds, or with its unit."""
     try:
@@ -58,12 +80,17 @@ def read_time(context: click.Context, option: click.Parameter, given: str) -> fl
 def launch_options(function: Verb) -> Verb:
     """Add the options for a training on several processes, which a verb gets as ``launch``."""
     options = (
-        ranks_option,
+        click.option(
+            "--ranks",
+            type=Sizes(),
+            metavar="N|A..B",
+            help="Train on N processes on this node; on A to B, as many as are left.",
+        ),
         click.option(
             "--nodes",
-            type=click.IntRange(min=1),
-            default=1,
-            metavar="N",
+            type=Sizes(),
+            default=(1, 1),
+            metavar="N|A..B",
             help="Train on N nodes: start this command on each, with the same options.",
         ),
         click.option(
@@ -86,19 +113,30 @@ def launch_options(function: Verb) -> Verb:
             show_default=True,
             help="How long to wait for the launchers of the other nodes, before each start.",
         ),
+        click.option(
+            "--grow-after",
+            default=f"{GROW_AFTER / 60:g} min",
+            metavar="TIME",
+            callback=read_time,
+            show_default=True,
+            help="How long fewer ranks train, before as many as possible are started again.",
+        ),
     )
 
     @functools.wraps(function)
     def verb(
         *args: object,
-        ranks: int | None,
-        nodes: int,
+        ranks: tuple[int, int] | None,
+        nodes: tuple[int, int],
         rendezvous: str | None,
         restarts: int,
         patience: float,
+        grow_after: float,
         **others: object,
     ) -> object:
-        launch = Launch(ranks, nodes, rendezvous, restarts, patience)
+        least = (ranks or (0, 0))[0], nodes[0]
+        most = ranks and ranks[1]
+        launch = Launch(most, nodes[1], rendezvous, restarts, patience, *least, grow_after)
         return function(*args, launch=launch, **others)
 
     # click lists them in the order of the decorators, of which the last is the outermost.
@@ -117,6 +155,9 @@ class Launch:
         rendezvous: Where they meet.
         restarts: How often the ranks may be started again.
         patience: Seconds to wait for the launchers of the other nodes.
+        least_ranks: How many processes on this node are enough; 0 for all.
+        least_nodes: How many nodes are enough; 0 for all.
+        grow_after: Seconds for which fewer ranks train, before all are started again.
     """
 
     ranks: int | None
@@ -124,6 +165,9 @@ class Launch:
     rendezvous: str | None = None
     restarts: int = 0
     patience: float = PATIENCE
+    least_ranks: int = 0
+    least_nodes: int = 0
+    grow_after: float = GROW_AFTER
 
     def check(self) -> None:
         """Reject options that do not fit together, or this process."""
@@ -131,9 +175,16 @@ class Launch:
             given = {"--nodes": self.nodes > 1, "--rendezvous": self.rendezvous is not None}
             given["--restarts"] = self.restarts > 0
             given["--patience"] = self.patience != PATIENCE
+            given["--grow-after"] = self.grow_after != GROW_AFTER
             for name in (name for name, is_given in given.items() if is_given):
                 raise click.UsageError(f"{name} needs --ranks N, the processes on each node.")
             return
+        is_elastic = 0 < self.least_ranks < self.ranks or 0 < self.least_nodes < self.nodes
+        if is_elastic and not self.restarts:
+            raise click.UsageError(
+                "a range of --ranks or --nodes needs --restarts N: how often all may be started "
+                "again with those that are left."
+            )
         if "RANK" in os.environ:
             raise HookloopError(
                 f"--ranks {self.ranks}: this process is a rank already, because RANK="
@@ -155,7 +206,15 @@ class Launch:
             )
         if place is not None and not place.rpartition(":")[2].isdecimal():
             raise click.UsageError(f"--rendezvous: '{place}' must be HOST:PORT, as in gpu1:29500.")
-        return Layout(self.ranks or 1, self.nodes, place, self.patience)
+        return Layout(
+            self.ranks or 1,
+            self.nodes,
+            place,
+            self.patience,
+            least_ranks=self.least_ranks,
+            least_nodes=self.least_nodes,
+            grow_after=self.grow_after,
+        )
 
     @contextmanager
     def on_ranks(self, config: Config) -> Iterator[Callable[[Sequence[str]], int]]:
@@ -214,6 +273,9 @@ class Restarts:
         starter: Starter,
     ) -> None:
         self._starter = starter
+        self._ranks = layout.ranks
+        self._grow_after = layout.grow_after
+        self._grown = 0
         self._command = command
         self._layout = layout
         self._folder = folder
@@ -234,6 +296,12 @@ class Restarts:
                 number = ended.attempt
                 cause = None
                 code = orderly_code(ended)
+                if ended.has_grown and ended.signal is None and code != 0:
+                    fault = find_cause(ended) if code is None else None
+                    if fault is None or fault.may_pass:  # A rank that had not begun to train dies.
+                        self._grow()
+                        number += 1
+                        continue
                 if code is None:
                     cause = find_cause(ended)
                     if ended.signal is not None and (cause is None or not cause.traceback):
@@ -242,7 +310,7 @@ class Restarts:
                 if cause is None:
                     why = ""
                     return code or 0
-                left = self._restarts - number
+                left = self._restarts - (number - self._grown)
                 is_repeated = cause.repeats is not None and cause.repeats in seen
                 cause = replace(cause, may_pass=cause.may_pass and not rendezvous.is_over)
                 again = cause.may_pass and not is_repeated and ended.signal is None and left > 0
@@ -250,6 +318,7 @@ class Restarts:
                 if not again:
                     why = cause.messages[0]
                     return cause.code
+                self._shrink(ended)
                 seen.add(cause.repeats)
                 number += 1
         finally:
@@ -260,7 +329,35 @@ class Restarts:
 
         folder = self._folder / f"attempt-{number}"
         folder.mkdir()
-        return Attempt(self._command, rendezvous, folder, number, self._starter).run()
+        return Attempt(
+            self._command,
+            rendezvous,
+            folder,
+            number,
+            self._starter,
+            self._ranks,
+            self._grow_after,
+        ).run()
+
+    def _shrink(self, ended: Ended) -> None:
+        """Go on with the ranks that are left, if these are enough."""
+        least = self._layout.least_ranks or self._layout.ranks
+        fewer = max(least, self._ranks - ended.lost_ranks)
+        if fewer == self._ranks:
+            return
+        if self._ranks == self._layout.ranks and self._grown:  # They did not last, so wait longer.
+            self._grow_after *= 2
+        self._ranks = fewer
+        print_text(
+            f"{_count(fewer)} here; {self._layout.ranks} again after {self._grow_after:g} s.",
+            err=True,
+        )
+
+    def _grow(self) -> None:
+        self._grown += 1
+        self._ranks = self._layout.ranks
+        where = "" if self._layout.nodes == 1 else ", on all nodes that are there"
+        print_text(f"All ranks are started again{where}, {_count(self._ranks)} here.", err=True)
 
     def _show(self, cause: Cause, left: int, *, again: bool, is_repeated: bool) -> None:
         for message in cause.messages:
@@ -276,6 +373,10 @@ class Restarts:
             print_text("It failed there before, so it is not started again.", err=True)
         elif self._restarts and cause.may_pass:
             print_text("No restart is left.", err=True)
+
+
+def _count(ranks: int) -> str:
+    return "1 rank" if ranks == 1 else f"{ranks} ranks"
 
 
 def orderly_code(ended: Ended) -> int | None:
