@@ -12,6 +12,7 @@ import torch
 
 from hookloop.data.position.indices import PassStart
 from hookloop.data.position.measures import batches_after, length_of
+from hookloop.data.position.noted import NotedIndices
 from hookloop.data.position.open_pass import Groups, OpenPass, Size
 from hookloop.data.position.order import Order, SharedGenerators
 from hookloop.data.position.position import Position
@@ -66,6 +67,7 @@ class Stream:
         self.at = Position()
         self.order = Order()
         self.open_pass = OpenPass()
+        self._notes: NotedIndices | None = None
         self._seed_samples = seed_samples
         self._sets_epoch = False
         self._is_continuous = False  # Whether passes continue from one epoch to the next.
@@ -171,6 +173,18 @@ class Stream:
         """Call something when a pass begins, before its order is drawn."""
         self._note_pass = call
 
+    def note_indices(self, most: int) -> None:
+        """Keep the indices of so many of the newest batches, from the next pass on."""
+        if self._notes is None:
+            self._notes = NotedIndices()
+            self.current.reader.note_indices(self._notes.note)
+        self._notes.keep(most)
+
+    def noted_indices(self, count: int) -> list[object] | None:
+        """Return the indices of the last batches of the pass; None if they are not known."""
+        at = self.at
+        return self._notes.of(at.passes, at.batches - count, at.batches) if self._notes else None
+
     def set_epoch(self, epoch: int) -> None:
         """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
         self.current.set_epoch(epoch)
@@ -237,6 +251,8 @@ class Stream:
     def _switch(self, data: Batches) -> None:
         # The passes are counted on: a resume cannot tell data that is there again from new data.
         self.current.switch(data)
+        if self._notes is not None:
+            self.current.reader.note_indices(self._notes.note)
         self._note_length()
         self._note_replaced()
 

@@ -102,6 +102,7 @@ class Run:
         id: Which run this is, in all processes that train it; None before it is trained.
         parent: The checkpoint of another run that it began with.
         is_from_other: Whether what was loaded now is the checkpoint of another run.
+        root: The last link of the chain of fingerprints, if they are recorded.
         interventions: The record of what happens to the run from outside.
         undeclared: What else a training changes, such as variables of a step, and parameters of a
             loss.
@@ -151,6 +152,7 @@ class Run:
     id: str | None = None
     parent: Parent | None = None
     is_from_other: bool = False
+    root: str | None = None
     interventions: Interventions = field(default_factory=Interventions)
     undeclared: Undeclared = field(default_factory=Undeclared)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.measuring.log_memory import LogMemory
     from hookloop.hooks.measuring.profile_operators import ProfileOperators
     from hookloop.hooks.measuring.record_environment import RecordEnvironment
+    from hookloop.hooks.measuring.record_fingerprints import RecordFingerprints
     from hookloop.hooks.measuring.record_hook_times import RecordHookTimes
     from hookloop.hooks.measuring.record_norms import RecordNorms
     from hookloop.hooks.measuring.record_throughput import RecordThroughput
@@ -108,6 +109,7 @@ __all__ = [
     "PublishCheckpoint",
     "RecomputeBatchNorm",
     "RecordEnvironment",
+    "RecordFingerprints",
     "RecordHookTimes",
     "RecordNorms",
     "RecordThroughput",

@@ -8,6 +8,7 @@ Laid out like this::
       metrics.jsonl      one JSON object per line
       run.log            warnings, failures and how it ended, with times
       interventions.jsonl  what happened to it from outside: starts, changes, requests, rewinds
+      fingerprints.jsonl   what the training was, bit by bit, where it is recorded
       afterwards.jsonl   metrics that replays recorded, of iterations long past
       summary.json       how the run ended (see ``write_summary``)
       last_checkpoint    the name of the newest checkpoint
@@ -144,6 +145,11 @@ class RunDir:
     def interventions_file(self) -> Path:
         """What happened to the run from outside, one JSON object per line."""
         return self.path / "interventions.jsonl"
+
+    @property
+    def fingerprints_file(self) -> Path:
+        """What the training was, bit by bit, one JSON object per line."""
+        return self.path / "fingerprints.jsonl"
 
     @property
     def afterwards_file(self) -> Path:

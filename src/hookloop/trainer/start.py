@@ -138,7 +138,8 @@ class Start:
             # All are appended to. In a directory that was copied or unpacked, a link in their
             # place could lead to any file.
             for file in (
-                directory.log_file, directory.metrics_file, directory.interventions_file
+                directory.log_file, directory.metrics_file, directory.interventions_file,
+                directory.fingerprints_file,
             ):  # fmt: skip
                 reject_link(file)
             if trains:

@@ -97,6 +97,11 @@ class Mixture:
         self.way.weigh(weights, self.name)
 
     @property
+    def labels(self) -> Sequence[str]:
+        """Of which stream each microbatch of the newest group is; of all if they are zipped."""
+        return self._labels
+
+    @property
     def position(self) -> int:
         """Microbatches taken from the current epoch; 0 if there is none."""
         return self.at.batches

@@ -76,13 +76,13 @@ class SkippingIndices:
         cut: Takes this rank's part of each batch; None if no other rank reads the data.
         primes: Whether the order is drawn when `prime` is called, and not with the first batch.
         seeds: Whether each index is returned with the key of its random numbers.
-        note: Is told the number of the pass, that of the batch in it, and its index or indices,
+        notes: Are told the number of the pass, that of the batch in it, and its index or indices,
             when they are asked for; workers ask in advance.
     """
 
     cut: Cut | None = None
     primes = False
-    note: NoteIndices | None = None
+    notes: Sequence[NoteIndices] = ()
 
     def __init__(
         self,
@@ -146,8 +146,8 @@ class SkippingIndices:
         indices: Iterator[object] = current
         if start.most is not None:
             indices = islice(current, start.most)
-        if self.note is not None:
-            indices = self._noted(indices, self.note)
+        if self.notes:
+            indices = self._noted(indices, self.notes)
         if self.cut is not None:
             return self._own_parts(indices, self.cut)
         return self._seeded(indices) if self.seeds else indices
@@ -155,10 +155,11 @@ class SkippingIndices:
     def __len__(self) -> int:
         return len(cast("Sequence[object]", self._inner))
 
-    def _noted(self, indices: Iterator[object], note: NoteIndices) -> Iterator[object]:
-        """Tell somebody of the indices."""
+    def _noted(self, indices: Iterator[object], notes: Sequence[NoteIndices]) -> Iterator[object]:
+        """Tell those who asked of the indices."""
         for batch, group in enumerate(indices, start=self._start.skip):
-            note(self._start.passes, batch, group)
+            for note in notes:
+                note(self._start.passes, batch, group)
             yield group
 
     def _seeded(self, indices: Iterator[object]) -> Iterator[GroupTuple]:

@@ -38,10 +38,10 @@ class LoaderReader(Reader):
     """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
 
     _changes: LoaderChanges
-    _note: NoteIndices | None = None
 
     def __init__(self, loader: DataLoader[object], *, seed_samples: SeedSamples) -> None:
         self._loader = loader
+        self._notes: list[NoteIndices] = []
         self._changes = LoaderChanges(loader)
         self._cut: Cut | None = None
         self._seed_samples = seed_samples
@@ -68,11 +68,12 @@ class LoaderReader(Reader):
             has_own_stream=self._has_custom_sampler,
             ahead=loader.num_workers * (loader.prefetch_factor or 2),
         )
-        self._indices.note = self._note
+        self._indices.notes = self._notes
 
-    def note_indices(self, note: NoteIndices | None) -> bool:
-        """Tell somebody of the indices of each batch from the next pass on."""
-        self._note = self._indices.note = note
+    def note_indices(self, note: NoteIndices) -> bool:
+        """Tell somebody else, too, of the indices of each batch from the next pass on."""
+        if note not in self._notes:
+            self._notes.append(note)
         return True
 
     @property

@@ -50,7 +50,7 @@ class Reader(ABC):
     def generators(self) -> list[torch.Generator]:
         """Return the generators that the order depends on, except for the process's own."""
 
-    def note_indices(self, note: NoteIndices | None) -> bool:
+    def note_indices(self, note: NoteIndices) -> bool:
         """Tell somebody of the indices of each batch from the next pass on; False without any."""
         return False
 

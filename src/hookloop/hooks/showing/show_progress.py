@@ -199,6 +199,10 @@ class ShowProgress(Hook):
             value = best[name]
             where = f"epoch {value['epoch']}, iteration {value['iter']}"
             display.show_line(f"  best  {name} {value['value']:.4g} at {where}")
+        if run.root is not None:
+            display.show_line(
+                f"  root  {run.root} of fingerprints.jsonl: a note of it proves them later"
+            )
         display.show_line(f"  in    {run.dir}")
 
 

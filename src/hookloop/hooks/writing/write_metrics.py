@@ -177,7 +177,7 @@ class WriteMetrics(Writing):
         latest, best = run.metrics.all_latest(), cast("object", self._best.all())
         # An evaluation adds its numbers to the summary of the training.
         if not self._trained and has_status:
-            summary = {key: old.get(key) for key in summary}
+            summary = {key: old.get(key) for key in (*summary, *({"root"} & old.keys()))}
             best = old.get("best")
             # Not those of the checkpoint, which may be older than the summary.
             latest = {n: v for n, v in latest.items() if n.partition("/")[0] in self._evaluated}
@@ -225,6 +225,7 @@ def _outcome(run: Run) -> dict[str, object]:
         "ranks": run.world.size,
         "changes": run.changes,
         **Identity(run.id, run.parent).as_summary(),
+        **({"root": run.root} if run.root is not None else {}),
     }
 
 
