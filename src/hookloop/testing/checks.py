@@ -1,13 +1,4 @@
-"""What a project needs to test its hooks: a tiny run, a recording hook, and checks.
-
-    from hookloop.testing import assert_hook_contract
-
-    def test_my_hook():
-        assert_hook_contract(MyHook)
-
-Each check trains for real, in a temporary directory, in a fraction of a second. It raises an
-`AssertionError` that says what the hook did and what it should do instead.
-"""
+"""A tiny run, a recording hook, and checks of what every hook owes to a run."""
 
 from __future__ import annotations
 
@@ -26,15 +17,6 @@ from hookloop.engine.points import POINTS, PointTable
 from hookloop.engine.run import Run
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
-
-__all__ = [
-    "RecordCalls",
-    "assert_hook_contract",
-    "assert_only_observes",
-    "assert_resumes_exactly",
-    "assert_same_bits",
-    "tiny_trainer",
-]
 
 ITERS_PER_EPOCH = 3
 
