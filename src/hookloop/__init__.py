@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hookloop.checkpoint.store.index import Saved
     from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.config.build import build
+    from hookloop.config.forking import Fork, fork
     from hookloop.config.load import load
     from hookloop.config.registry import (
         DATA,
@@ -61,6 +62,7 @@ __all__ = [
     "CheckpointStore",
     "Compile",
     "Every",
+    "Fork",
     "FoundBatch",
     "Hook",
     "HookloopError",
@@ -85,6 +87,7 @@ __all__ = [
     "describe_model",
     "find_batch",
     "find_lr",
+    "fork",
     "limit",
     "load",
     "replay",
@@ -97,6 +100,7 @@ _NAMES_BY_MODULE = {
     "hookloop.checkpoint.store.store": ("CheckpointStore",),
     "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.build": ("build",),
+    "hookloop.config.forking": ("Fork", "fork"),
     "hookloop.config.load": ("load",),
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",

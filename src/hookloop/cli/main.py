@@ -21,7 +21,11 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
-    "Time travel": ("replay",),
+    "Time travel": (
+        "replay",
+        "fork",
+        "tree",
+    ),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
 }
@@ -46,6 +50,8 @@ COMMANDS = {
     "find-batch": "scale-batch-size batch-size auto-batch tune-batch",
     "reproduce": "repeat rerun again",
     "replay": "rewind goto step-back time-travel",
+    "fork": "branch clone split",
+    "tree": "lineage family graph ancestry",
     "sweep": "tune search hpo optimize folds",
     "plan": "timetable schedule order",
     "runs": "list ls status experiments",

@@ -81,12 +81,12 @@ def _of_config(route: Route) -> Make:
         )
 
     def arguments_of(directory: Path, start: Line) -> Mapping[str, object]:
-        return arguments(_config_of(route.run, start), run_dir=directory)
+        return arguments(config_of(route.run, start), run_dir=directory)
 
     return arguments_of
 
 
-def _config_of(run: RunDir, start: Line) -> Config:
+def config_of(run: RunDir, start: Line, overrides: Sequence[str] = ()) -> Config:
     """Return the config of a start, as if it were the file in the directory of the run."""
     tree = dict(cast("Mapping[str, object]", start["config"]))
     # Relative to the run, as they were written.
@@ -97,7 +97,7 @@ def _config_of(run: RunDir, start: Line) -> Config:
     with scratch_directory("config") as folder:
         file = Path(folder) / "config.yaml"
         file.write_text(plain_yaml.dump(tree), encoding="utf-8")
-        return load(file)
+        return load(file, overrides)
 
 
 def _hooks(route: Route, hooks: Sequence[Hook | str]) -> list[Hook]:
@@ -106,7 +106,7 @@ def _hooks(route: Route, hooks: Sequence[Hook | str]) -> list[Hook]:
     made: list[object] = []
     if entries:
         start = route.stretches[-1].start
-        given = _config_of(route.run, start).tree if start.get("config") else {}
+        given = config_of(route.run, start).tree if start.get("config") else {}
         tree: dict[str, object] = {
             key: value for key, value in given.items() if key in ("imports", "import_path")
         }

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from hookloop.runs.csv_cells import read_cell, safe_cell
     from hookloop.runs.differences import differing, read_environment
     from hookloop.runs.environment import read_starts
+    from hookloop.runs.family import Branch, read_tree
     from hookloop.runs.files import reject_links, write_bytes
     from hookloop.runs.interventions import read_interventions
     from hookloop.runs.layout import RunDir
+    from hookloop.runs.lineage import Inherited, Past, past_of
     from hookloop.runs.lock import LOCK as RUN_LOCK
     from hookloop.runs.metrics_file import LONGEST_LINE, STAMPS
     from hookloop.runs.plain_yaml import key_lines
@@ -63,9 +65,12 @@ __all__ = [
     "STAMPS",
     "SWEEP_FILE",
     "Best",
+    "Branch",
     "Column",
     "Deed",
+    "Inherited",
     "Labels",
+    "Past",
     "Rule",
     "RunDir",
     "RunRow",
@@ -86,6 +91,7 @@ __all__ = [
     "opened_to_read",
     "parse_config",
     "parse_json",
+    "past_of",
     "read_cell",
     "read_changes",
     "read_config",
@@ -96,6 +102,7 @@ __all__ = [
     "read_rows",
     "read_starts",
     "read_time",
+    "read_tree",
     "reject_links",
     "relative_to",
     "row_of",
@@ -131,12 +138,18 @@ _NAMES_BY_MODULE = {
         "read_environment",
     ),
     "hookloop.runs.environment": ("read_starts",),
+    "hookloop.runs.family": ("Branch", "read_tree"),
     "hookloop.runs.files": (
         "reject_links",
         "write_bytes",
     ),
     "hookloop.runs.interventions": ("read_interventions",),
     "hookloop.runs.layout": ("RunDir",),
+    "hookloop.runs.lineage": (
+        "Inherited",
+        "Past",
+        "past_of",
+    ),
     "hookloop.runs.metrics_file": (
         "LONGEST_LINE",
         "STAMPS",

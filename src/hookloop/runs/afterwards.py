@@ -14,7 +14,7 @@ from time import time as now
 
 from hookloop.errors import RunExistsError
 from hookloop.runs.files import write_text
-from hookloop.runs.interventions import read_interventions
+from hookloop.runs.interventions import other_ways
 from hookloop.runs.layout import RunDir
 from hookloop.runs.lock import RunLock
 from hookloop.runs.metrics_file import STAMPS, records
@@ -70,7 +70,7 @@ def read_afterwards(run: RunDir) -> Iterator[dict[str, object]]:
     """
     if not run.afterwards_file.is_file():
         return
-    others = list(_other_ways(run))
+    others = list(other_ways(run))
     for line in records(run.afterwards_file, is_lenient=True):
         by, iteration = line.get("by"), line.get("iter")
         written = read_time(by.get("time")) if isinstance(by, Mapping) else None
@@ -78,15 +78,6 @@ def read_afterwards(run: RunDir) -> Iterator[dict[str, object]]:
             continue
         if not any(iteration > begun and time > written for begun, time in others):
             yield line
-
-
-def _other_ways(run: RunDir) -> Iterator[tuple[int, datetime]]:
-    """Yield from where the run has made other iterations than before, and when."""
-    for line in read_interventions(run):
-        is_other = line["what"] in ("rewind", "change") and isinstance(line["iter"], int)
-        time = read_time(line.get("time"))
-        if is_other and time is not None:
-            yield int(str(line["iter"])), time
 
 
 def _place(line: Mapping[str, object]) -> tuple[object, ...]:

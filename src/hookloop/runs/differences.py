@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hookloop.runs.config_values import flatten, read_config
 from hookloop.runs.layout import RunDir
+from hookloop.runs.lineage import common_past
 from hookloop.runs.policy import NOT_SHOWN, is_of_machine, rule_of
 from hookloop.runs.reader import machine_metrics, summarize
 from hookloop.runs.reading import opened_to_read, read_json
@@ -34,14 +35,20 @@ def compare_runs(one: RunDir, other: RunDir) -> dict[str, object]:
         OSError: If a file cannot be read.
         ValueError: If a file is damaged.
     """
+    begun = common_past(one, other)
+    columns = [history(run, afterwards=False) for run in (one, other)]
+    if begun is not None:  # Until then they are one run.
+        columns = [_after(begun, of_run) for of_run in columns]
+    relatives = {} if begun is None else {"relatives": {"from": begun}}
     return {
+        **relatives,
         "run": _compare_counters(one, other),
         "config": differing(*(_config(run) for run in (one, other))),
         "environment": differing(*(read_environment(run) for run in (one, other))),
         "source": differing(*(read_source(run) for run in (one, other))),
         "metrics": compare_metrics(
-            history(one, afterwards=False),
-            history(other, afterwards=False),
+            columns[0],
+            columns[1],
             {*machine_metrics(one), *machine_metrics(other)},
         ),
     }
@@ -51,6 +58,8 @@ def is_equal(found: Mapping[str, object]) -> bool:
     """Return whether two runs are equal, as far as `compare_runs` and others have found."""
     for name, section in found.items():
         if not isinstance(section, Mapping):
+            continue
+        if name == "relatives":
             continue
         if name == "metrics":
             if section["first_difference"] or section["only"]:
@@ -75,6 +84,17 @@ def _compare_counters(one: RunDir, other: RunDir) -> Section:
     runs = [summarize(run) for run in (one, other)]
     names = ("status", "epochs", "iters", "ranks")
     return differing(*({name: getattr(run, name) for name in names} for run in runs))
+
+
+def _after(begun: int, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return what comes after an iteration."""
+    later = {}
+    for name, column in columns.items():
+        pairs = zip(column.iters, column.values, strict=True)
+        kept = [(iteration, value) for iteration, value in pairs if iteration > begun]
+        if kept:
+            later[name] = Column([one for one, _ in kept], [value for _, value in kept])
+    return later
 
 
 def _config(run: RunDir) -> dict[str, object]:

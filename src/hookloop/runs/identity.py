@@ -19,6 +19,9 @@ from hookloop.runs.layout import RunDir
 RUN_ID = "run_id"
 PARENT = "parent"
 
+LATEST = 1e11
+"""A later time, in seconds since 1970, is damage."""
+
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -32,6 +35,9 @@ class Parent:
         iter: Iterations completed in it; None until it was loaded.
         size: Its bytes.
         crc32: Its checksum.
+        run: The directory of that run, as seen from this one; None if it is beside the checkpoint.
+        time: When the checkpoint was saved, in seconds since 1970.
+        changed: What was changed on purpose, under the names that a resume takes.
     """
 
     path: str
@@ -39,6 +45,9 @@ class Parent:
     iter: int | None = None
     size: int | None = None
     crc32: int | None = None
+    run: str | None = None
+    time: float | None = None
+    changed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         of = f" of run {self.run_id}" if self.run_id else ""
@@ -92,7 +101,7 @@ def read_identity(run: RunDir) -> Identity:
         summary = run.read_summary()
     except (OSError, ValueError):
         return Identity()
-    return Identity(as_id(summary.get(RUN_ID)), _parent(summary.get(PARENT)))
+    return Identity(as_id(summary.get(RUN_ID)), parent_in(summary))
 
 
 def write_identity(run: RunDir, identity: Identity) -> None:
@@ -148,11 +157,21 @@ def is_alive(owner: Owner) -> bool:
     return read_identity(RunDir(Path(owner.run_dir))).run_id == owner.run_id
 
 
-def _parent(value: object) -> Parent | None:
+def parent_in(summary: Mapping[str, object]) -> Parent | None:
+    """Return the parent that a summary names; None for what is damaged."""
+    value = summary.get(PARENT)
     if not isinstance(value, Mapping) or not isinstance(value.get("path"), str):
         return None
     numbers = {name: value.get(name) for name in ("iter", "size", "crc32")}
     if any(n is not None and (type(n) is not int or n < 0) for n in numbers.values()):
         return None
     counts = cast("dict[str, int | None]", numbers)
-    return Parent(cast("str", value["path"]), as_id(value.get(RUN_ID)), **counts)
+    run, time, changed = (value.get(name) for name in ("run", "time", "changed"))
+    return Parent(
+        cast("str", value["path"]),
+        as_id(value.get(RUN_ID)),
+        **counts,
+        run=run if isinstance(run, str) else None,
+        time=float(time) if isinstance(time, int | float) and 0 <= time < LATEST else None,
+        changed=tuple(map(str, changed)) if isinstance(changed, list) else (),
+    )

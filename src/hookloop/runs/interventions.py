@@ -17,11 +17,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from hookloop.errors import LinkError
 from hookloop.runs.files import open_to_append
 from hookloop.runs.layout import RunDir
 from hookloop.runs.metrics_file import records
+from hookloop.runs.reader import read_time
 from hookloop.runs.records import to_json
 
 _log = logging.getLogger("hookloop")
@@ -122,6 +124,14 @@ def last_start(run: RunDir) -> Mapping[str, object] | None:
     except OSError:
         return None
     return found
+
+
+def other_ways(run: RunDir) -> Iterator[tuple[int, datetime]]:
+    """Yield from where a run has made other iterations than before, and when."""
+    for line in read_interventions(run):
+        time = read_time(line.get("time"))
+        if line["what"] in ("rewind", "change") and time is not None:
+            yield cast("int", line["iter"]), time
 
 
 def _lines(run: RunDir) -> Iterator[dict[str, object]]:

@@ -13,6 +13,7 @@ Laid out like this::
       summary.json       how the run ended (see ``write_summary``)
       last_checkpoint    the name of the newest checkpoint
       epoch_5.pth        checkpoints
+      parent/            of a fork: the checkpoint of its parent, which it began with
 """
 
 from __future__ import annotations
@@ -155,6 +156,11 @@ class RunDir:
     def afterwards_file(self) -> Path:
         """What replays have recorded of past iterations, one JSON object per line."""
         return self.path / "afterwards.jsonl"
+
+    @property
+    def parent_folder(self) -> Path:
+        """What a fork keeps of its parent: a link to the checkpoint, and lines once detached."""
+        return self.path / "parent"
 
     @property
     def last_checkpoint_file(self) -> Path:

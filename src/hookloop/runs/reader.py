@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
 
+from hookloop.runs.identity import Parent, parent_in
 from hookloop.runs.layout import RunDir
 from hookloop.runs.life import Holder, Life, life_of
 from hookloop.runs.lock import LOCK, is_held_here
@@ -65,6 +66,7 @@ class RunSummary:
         ranks: How many processes trained it, the last time.
         metrics: The latest value of each metric.
         bests: The best value of each metric that was watched.
+        parent: The checkpoint of another run that it began with.
     """
 
     name: str
@@ -80,6 +82,7 @@ class RunSummary:
     ranks: int = 1
     metrics: Mapping[str, float] = field(default_factory=dict)
     bests: Mapping[str, Best] = field(default_factory=dict)
+    parent: Parent | None = None
 
 
 def list_runs(directory: str | Path) -> list[RunSummary]:
@@ -123,6 +126,7 @@ def summarize(
         ranks=max(1, int(_number(summary.get("ranks")) or 1)),
         metrics=_metrics(summary.get("metrics")),
         bests=bests,
+        parent=parent_in(summary),
     )
 
 

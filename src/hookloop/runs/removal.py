@@ -6,13 +6,16 @@ import os
 import shutil
 import stat
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hookloop.errors import HookloopError
 from hookloop.runs.checkpoint_names import INDEX
 from hookloop.runs.config_values import read_config
+from hookloop.runs.identity import read_identity
 from hookloop.runs.layout import RunDir
+from hookloop.runs.lineage import detach, find_children
 from hookloop.runs.lock import LOCK, RunLock
 from hookloop.runs.reader import list_runs
 
@@ -59,6 +62,44 @@ def plan_removal(path: Path) -> Removal:
         reason = f" ({run.reason})" if run.reason else ""
         raise HookloopError(f"'{path}' may be alive: {run.status}{reason}. It is not deleted.")
     return Removal(path, run.status, _size(home), _elsewhere(RunDir(home)))
+
+
+def check_children(paths: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return the runs that read their past in runs that are to be deleted, and are not themselves.
+
+    Args:
+        paths: The runs that are to be deleted.
+    """
+    going = {Path(os.path.abspath(path)) for path in paths}
+    found = {path: [child.path for child in find_children(RunDir(path))] for path in paths}
+    left = {path: [one for one in of if one not in going] for path, of in found.items()}
+    return {path: children for path, children in left.items() if children}
+
+
+def with_children(paths: Sequence[Path]) -> list[Path]:
+    """Return runs, and all that come from them: children first, so that none is left without."""
+    found: list[Path] = []
+    for path in paths:
+        for child in find_children(RunDir(path)):
+            found += [one for one in with_children([child.path]) if one not in found]
+        found += [path] if path not in found else []
+    return found
+
+
+def keep_past(path: Path) -> None:
+    """Copy into a run what it reads in its parent: the lines of its past, and the checkpoint.
+
+    Raises:
+        HookloopError: If a part of that is not there.
+    """
+    run = RunDir(path)
+    parent = read_identity(run).parent
+    noted = None if parent is None or "://" in parent.path else path / parent.path
+    kept = None if noted is None else run.parent_folder / noted.name
+    if noted is not None and kept is not None and not kept.exists() and noted.exists():
+        run.parent_folder.mkdir(exist_ok=True)
+        (shutil.copytree if noted.is_dir() else shutil.copyfile)(noted, kept)
+    detach(run)
 
 
 def remove_run(path: Path) -> None:

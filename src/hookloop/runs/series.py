@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from hookloop.runs.afterwards import read_afterwards
 from hookloop.runs.layout import RunDir
+from hookloop.runs.lineage import inherited_records
 from hookloop.runs.metrics_file import STAMPS, records
 
 
@@ -31,7 +33,9 @@ class Column:
         return dict(zip(self.iters, self.values, strict=True))
 
 
-def history(run: RunDir | str | Path, *, afterwards: bool = True) -> dict[str, Column]:
+def history(
+    run: RunDir | str | Path, *, afterwards: bool = True, past: bool = True
+) -> dict[str, Column]:
     """Return the metrics that a run has written, each with its iterations and values.
 
     Lines that are damaged, or still being written, are left out.
@@ -39,9 +43,11 @@ def history(run: RunDir | str | Path, *, afterwards: bool = True) -> dict[str, C
     Args:
         run: The directory of the run.
         afterwards: Whether to add what replays have recorded.
+        past: Whether those of a fork begin with its parent's, until the iteration of the fork.
     """
     home = run if isinstance(run, RunDir) else RunDir(Path(run))
-    columns = _columns(records(home.metrics_file, is_lenient=True))
+    shared = inherited_records(home) if past else ()
+    columns = _columns(chain(shared, records(home.metrics_file, is_lenient=True)))
     if afterwards:
         later = _columns(read_afterwards(home), is_afterwards=True)
         columns |= {name: column for name, column in later.items() if name not in columns}

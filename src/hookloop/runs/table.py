@@ -90,6 +90,16 @@ def _best(row: RunRow) -> str | None:
     return None if best is None else f"{best.metric} {best.value:.4g} (epoch {best.epoch})"
 
 
+def _parent(row: RunRow) -> str | None:
+    """Return the parent of a fork, and the iteration: ``one@1200``."""
+    parent = row.run.parent
+    if parent is None:
+        return None
+    folder = parent.run or parent.path.rpartition("/")[0]
+    name = Path(row.run.path, folder).resolve().name if "://" not in folder else folder
+    return f"{name}@{parent.iter}" if parent.iter is not None else name
+
+
 COLUMNS: dict[str, Callable[[RunRow], object]] = {
     "run": lambda row: row.run.name,
     "outcome": _outcome,
@@ -98,6 +108,7 @@ COLUMNS: dict[str, Callable[[RunRow], object]] = {
     "epochs": lambda row: row.run.epochs,
     "iters": lambda row: row.run.iters,
     "ranks": lambda row: row.run.ranks,
+    "parent": _parent,
     "best": _best,
     "last": _last,
     "started": lambda row: row.run.started.isoformat() if row.run.started else None,

@@ -120,6 +120,7 @@ class Replay:
         state: What a checkpoint after the last iteration would hold.
         left_out: The hooks that it did without, each with the reason.
         apart: The hooks whose state is about files, or that only one of the two had.
+        begun: The iteration that was completed where it began.
     """
 
     first: int
@@ -133,6 +134,7 @@ class Replay:
     state: Mapping[str, object] = field(repr=False)
     left_out: Mapping[str, str] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()
+    begun: int = 0
 
     def compare(self, checkpoint: Mapping[str, object]) -> list[PartDifference]:
         """Compare a checkpoint of the last iteration with the state of the replay."""
@@ -262,6 +264,7 @@ class _Replaying:
             state,
             left_out,
             frozenset(apart),
+            route.begun,
         )
 
     def begin(self, run: Run, stretch: Stretch) -> None:

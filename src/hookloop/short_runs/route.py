@@ -9,6 +9,7 @@ it.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,11 +19,14 @@ from statistics import median
 from typing import cast
 
 from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.storage import is_checkpoint_directory
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
+from hookloop.runs.identity import Parent, read_identity
 from hookloop.runs.interventions import read_interventions
 from hookloop.runs.layout import RunDir
+from hookloop.runs.lineage import find_parent
 from hookloop.runs.metrics_file import records
 
 Line = Mapping[str, object]
@@ -155,6 +159,9 @@ def find_routes(
         ReplayError: If there is none.
     """
     run = RunDir(Path(run_dir))
+    parent = read_identity(run).parent
+    if parent is not None and parent.iter is not None and first <= parent.iter:
+        return _routes_of_parent(run, parent, first, last)
     if not run.interventions_file.is_file():
         raise ReplayError(
             f"'{run_dir}' cannot be replayed: it has no interventions.jsonl, which says how it was "
@@ -190,6 +197,28 @@ def find_routes(
     return routes
 
 
+def find_saved(run_dir: str | Path, iteration: int, stores: Iterable[str] = ()) -> Saved | None:
+    """Return the last checkpoint of an iteration, on the present branch; None without one."""
+    run = RunDir(Path(run_dir))
+    lines = present_branch(read_interventions(run))
+    bounds = [line for line in lines if line["what"] in ("start", "rewind")]
+    found = [
+        one for one in _listed(run, stores) if one.iter == iteration and is_of_branch(one, bounds)
+    ]
+    return max(found, key=lambda one: one.time, default=None)
+
+
+def start_at(run_dir: str | Path, iteration: int) -> Stretch | None:
+    """Return the stretch of a run's record in which an iteration was made, the last one that fits.
+
+    None for a run without a record.
+    """
+    known = present_branch(read_interventions(RunDir(Path(run_dir))))
+    lines = dropwhile(lambda line: line["what"] != "start", known)
+    stretches = _Way(None, max(iteration, 1)).take(lines)
+    return stretches[-1] if stretches else None
+
+
 def present_branch(lines: Iterable[Line]) -> list[Line]:
     """Return the lines that led to where the run is now, without what it has abandoned."""
     branch: list[Line] = []
@@ -203,6 +232,23 @@ def present_branch(lines: Iterable[Line]) -> list[Line]:
 def is_of_branch(saved: Saved, bounds: Iterable[Line]) -> bool:
     """Return whether a checkpoint is of the present branch: the run was not before it since."""
     return not any(_iter(line) < saved.iter and _time(line) > saved.time for line in bounds)
+
+
+def _routes_of_parent(run: RunDir, parent: Parent, first: int, last: int) -> list[Route]:
+    """Return the ways to iterations before a fork, which another run has made."""
+    begun = cast("int", parent.iter)
+    if last > begun:
+        raise ReplayError(
+            f"'{run.path}' began at iteration {begun}, and another run made those before: ask for "
+            f"{first}:{begun} and for {begun + 1}:{last}."
+        )
+    home = find_parent(run, parent)
+    if home is None:
+        raise ReplayError(
+            f"'{run.path}' began at iteration {begun}, and those before are of run {parent}, which "
+            "is not there."
+        )
+    return find_routes(home.path, first, last)
 
 
 class _Way:
@@ -248,7 +294,7 @@ class _Way:
         rewind = None if line["what"] == "start" or is_known else line
         first = max(now, self._begun)
         one = Stretch(self._start, first, self._last, (), dict(self._limits), rewind, {}, {})
-        if now > self._begun:
+        if now > self._begun and self.stretches:
             self.stretches[-1] = replace(self.stretches[-1], last=now)
             self.stretches.append(one)
         else:
@@ -282,7 +328,22 @@ def _listed(run: RunDir, stores: Iterable[str]) -> list[Saved]:
         store = CheckpointStore(place)
         entries = store.index.entries.values()
         found += [replace(one, location=store.location) for one in entries if one.is_resumable]
-    return found
+    return found + _shared(run)
+
+
+def _shared(run: RunDir) -> list[Saved]:
+    """Return the checkpoint of its parent that a run began with, where it is there."""
+    parent = read_identity(run).parent
+    if parent is None or parent.iter is None or not parent.crc32 or "://" in parent.path:
+        return []
+    noted = run.path / parent.path
+    for path in (run.parent_folder / noted.name, Path(os.path.normpath(noted))):
+        if path.is_file() or is_checkpoint_directory(path):
+            place, size = str(path.parent), parent.size or 0
+            return [
+                Saved(path.name, place, parent.iter, 0, size, parent.crc32, time=parent.time or 0.0)
+            ]
+    return []
 
 
 def _completed(run: RunDir, lines: Sequence[Line]) -> int:

@@ -278,7 +278,9 @@ class Session:
         found = find_checkpoint(run, start, stores)
         is_main = run.world.is_main
         identity = start.identify(found, stores, trains=trains) if is_main else Identity()
-        identity, is_from_other = run.ranks.share((identity, start.is_from_other))
+        identity, is_from_other, start.change = run.ranks.share(
+            (identity, start.is_from_other, start.change)
+        )
         run.id, run.parent, run.is_from_other = identity.run_id, identity.parent, is_from_other
         if found is not None:
             self.restore(*found, start.change, trains=trains)

@@ -26,6 +26,7 @@ from hookloop.runs.identity import (
     write_identity,
 )
 from hookloop.runs.layout import TIME, RunDir
+from hookloop.runs.lineage import past_of
 from hookloop.runs.lock import RunLock
 from hookloop.trainer.intended_changes import Resume
 
@@ -201,11 +202,13 @@ class Start:
             self.is_from_other = not own
             if own:
                 run_id = run_id or self._id_in(place, checkpoint)
-            else:
-                parent = note_parent(self._dir, label, checkpoint)
+            elif RunDir(self._dir).parent_folder != Path(place):  # Otherwise it is noted.
+                parent = note_parent(self._dir, label, checkpoint, self.change)
         if parent is not None and parent.iter is None:
             parent = None  # There was nothing to continue.
         self.identity = Identity(run_id or (new_id() if trains else None), parent)
+        if trains and parent is not None and (missing := past_of(RunDir(self._dir)).missing):
+            _log.warning("Of the past of '%s', %s. The training continues.", self._dir, missing)
         # Otherwise its own index and `WriteMetrics` note it with what they write.
         self._is_noted = trains and (bool(stores) or parent is not None)
         if self._is_noted:
@@ -288,10 +291,15 @@ class Start:
         # mistyped.
         if found is None and is_url(path):
             raise CheckpointError(f"resume: there is no checkpoint in '{path}'.")
-        parent = read_identity(RunDir(Path(path))).parent if found is None else None
-        if parent is not None:
+        known = read_identity(RunDir(Path(path))) if found is None else Identity()
+        if (parent := known.parent) is not None:
             found = load_parent(Path(path), parent, stores, whole=whole)
-            _log.warning("'%s' has no checkpoint yet: it begins again with '%s'.", path, found[0])
+            # What was meant when it began is meant now.
+            self.change = tuple(dict.fromkeys((*self.change, *parent.changed)))
+            if known.run_id is not None:  # Otherwise nothing was done before.
+                _log.warning(
+                    "'%s' has no checkpoint yet: it begins again with '%s'.", path, found[0]
+                )
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
         return found

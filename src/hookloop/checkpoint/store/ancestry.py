@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from time import time
 
 from hookloop.checkpoint.shards.manifest import read_manifest
 from hookloop.checkpoint.store.checksum import file_checksum
@@ -20,10 +21,8 @@ from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.identity import Parent, as_id, read_identity
 from hookloop.runs.layout import RunDir
+from hookloop.runs.lineage import directories_in, is_near
 from hookloop.secret import without_credentials
-
-MOST_BESIDE = 10_000
-"""How many directories are searched for a parent that was moved."""
 
 
 def path_from(run_dir: Path, checkpoint: str) -> str:
@@ -36,7 +35,9 @@ def path_from(run_dir: Path, checkpoint: str) -> str:
         return os.path.abspath(checkpoint)
 
 
-def note_parent(run_dir: Path, label: str, checkpoint: Mapping[str, object]) -> Parent:
+def note_parent(
+    run_dir: Path, label: str, checkpoint: Mapping[str, object], changed: Sequence[str] = ()
+) -> Parent:
     """Describe a checkpoint that was loaded, so that it can be found and recognized later."""
     place, _, name = label.rpartition("/")
     store = CheckpointStore(place or ".")
@@ -45,8 +46,17 @@ def note_parent(run_dir: Path, label: str, checkpoint: Mapping[str, object]) -> 
     progress = checkpoint.get("progress")
     done = progress.get("iter") if isinstance(progress, Mapping) else None
     size, crc32 = _fingerprint(store, name)
+    home = owner.run_dir if owner is not None else None
+    listed = store.index.entries.get(name)
     return Parent(
-        path_from(run_dir, label), run_id, done if isinstance(done, int) else None, size, crc32
+        path_from(run_dir, label),
+        run_id,
+        done if isinstance(done, int) else None,
+        size,
+        crc32,
+        run=path_from(run_dir, home) if home is not None else None,
+        time=listed.time if listed is not None else time(),
+        changed=tuple(changed),
     )
 
 
@@ -97,6 +107,10 @@ def _candidates(run_dir: Path, parent: Parent, stores: Sequence[str]) -> Iterato
     Anybody may have written the path, so it is only followed to where the user's own runs are.
     """
     place, _, name = parent.path.rpartition("/")
+    kept = RunDir(run_dir).parent_folder / name
+    if kept.is_file() or is_checkpoint_directory(kept):  # A fork has a link to it.
+        yield str(kept)
+        return
     if is_url(parent.path):
         for store in stores:
             if is_same_location(store, place):
@@ -109,7 +123,8 @@ def _candidates(run_dir: Path, parent: Parent, stores: Sequence[str]) -> Iterato
         )
     home = Path(os.path.abspath(run_dir))
     noted = Path(os.path.normpath(home / parent.path))
-    if not _is_near(noted, home, stores):
+    own = [Path(os.path.abspath(store)) for store in stores if not is_url(store)]
+    if not (is_near(noted, home) or any(noted.is_relative_to(one) for one in own)):
         raise CheckpointError(
             f"'{run_dir}' has no checkpoint of its own yet. It began with {parent}, outside of the "
             "directories around it, where a file may not lead: name it with resume=.",
@@ -124,26 +139,12 @@ def _candidates(run_dir: Path, parent: Parent, stores: Sequence[str]) -> Iterato
                 yield str(found)
 
 
-def _is_near(path: Path, home: Path, stores: Sequence[str]) -> bool:
-    around = [home.parent.parent, home.parent, Path.cwd()]
-    own = [Path(os.path.abspath(store)) for store in stores if not is_url(store)]
-    # Not the root: everything is below it.
-    return any(path.is_relative_to(one) for one in (*around, *own) if one != Path(one.anchor))
-
-
 def _of_run(run_id: str, places: set[Path]) -> Iterator[Path]:
     """Yield the directories in some places that hold the checkpoints of a run."""
-    for place in sorted(places):
-        if not place.is_dir():
-            continue
-        with os.scandir(place) as entries:
-            beside = [e.path for _, e in zip(range(MOST_BESIDE), entries, strict=False)]
-        for path in map(Path, sorted(beside)):
-            if path.is_symlink() or not path.is_dir():
-                continue
-            owner = CheckpointStore(path).index.read_owner()
-            if run_id in (read_identity(RunDir(path)).run_id, owner.run_id if owner else None):
-                yield path
+    for path in directories_in(places):
+        owner = CheckpointStore(path).index.read_owner()
+        if run_id in (read_identity(RunDir(path)).run_id, owner.run_id if owner else None):
+            yield path
 
 
 def _fingerprint(store: CheckpointStore, name: str) -> tuple[int | None, int | None]:

@@ -49,7 +49,9 @@ def command(first: Path, second: Path, no_data: bool) -> int:
     equal = is_equal(found)
     set_result({"equal": equal, "runs": [str(first), str(second)], **found})
     for name, section in found.items():
-        if name != "metrics":
+        if name == "relatives" and isinstance(section, Mapping):
+            print_text(f"They are one run until iteration {section['from']}.")
+        elif name != "metrics":
             _show_section(name, section, (str(first), str(second)))
     _show_metrics(found["metrics"], (str(first), str(second)))
     if equal:

@@ -101,11 +101,22 @@ def _default_columns(rows: list[RunRow]) -> tuple[list[str], int]:
     keys = differing_keys(rows)
     some = {
         "ranks": any(row.run.ranks > 1 for row in rows),
+        "parent": any(row.run.parent is not None for row in rows),
         "last": any(row.value("last") is not None for row in rows),
         "tags": any(row.labels.tags for row in rows),
         "note": any(row.labels.note for row in rows),
     }
-    names = ("run", "outcome", "epochs", "iters", "ranks", *keys[:MOST_KEYS], "best", "last")
+    names = (
+        "run",
+        "outcome",
+        "epochs",
+        "iters",
+        "ranks",
+        "parent",
+        *keys[:MOST_KEYS],
+        "best",
+        "last",
+    )
     names = (*names, "started", "duration", "tags", "note")
     return [name for name in names if some.get(name, True)], max(0, len(keys) - MOST_KEYS)
 

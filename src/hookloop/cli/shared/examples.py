@@ -39,6 +39,11 @@ EXAMPLES = {
         "hookloop replay runs/one --iter 1234",
         "hookloop replay runs/one --iter 1200:1300 --hook RecordNorms",
     ),
+    "fork": (
+        "hookloop fork runs/one@1200 optimizer.lr=3e-4",
+        "hookloop fork runs/one@1200 seed=1 --iters 300",
+    ),
+    "tree": ("hookloop tree", "hookloop tree runs --metric val/loss"),
     "verify-resume": ("hookloop verify-resume config.yaml --kills 5",),
     "kill-test": ("hookloop kill-test config.yaml --ranks 4 --mtbf 20s --kills 20",),
     "verify-hooks": ("hookloop verify-hooks config.yaml",),

@@ -99,6 +99,8 @@ class WriteMetrics(Writing):
 
     def before_train(self, run: Run) -> None:
         self._trained = True
+        if run.is_from_other:  # What the checkpoint says is when that run began.
+            self._started = _now("milliseconds")
         self._drop_repeated_lines(run)
         self._summarize(run)
         self._timetable.begin(run)
