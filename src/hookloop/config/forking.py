@@ -248,7 +248,8 @@ def _stop_after(config: Config, iterations: int) -> None:
     if isinstance(hooks, dict):
         hooks[END_OF_FORK] = entry
     else:
-        config.tree["hooks"] = [*(hooks or []), {**entry, "name": END_OF_FORK}]
+        others = hooks if isinstance(hooks, list) else []
+        config.tree["hooks"] = [*others, {**entry, "name": END_OF_FORK}]
 
 
 def _without_end(config: Config) -> bool:
@@ -259,11 +260,11 @@ def _without_end(config: Config) -> bool:
     hooks = config.tree.get("hooks")
     if isinstance(hooks, dict):
         return hooks.pop(END_OF_FORK, None) is not None
-    kept = [one for one in hooks or [] if not (isinstance(one, dict) and is_end_of_fork(one))]
-    is_found = len(kept) < len(hooks or [])
-    if is_found:
+    listed = hooks if isinstance(hooks, list) else []
+    kept = [one for one in listed if not is_end_of_fork(one)]
+    if len(kept) < len(listed):
         config.tree["hooks"] = kept
-    return is_found
+    return len(kept) < len(listed)
 
 
 def _claim(run: RunDir, at: int, into: str | Path | None) -> Path:

@@ -14,7 +14,7 @@ from hookloop.cli.shared.arguments import aliases
 from hookloop.cli.shared.output import current_output, set_result
 from hookloop.cli.shared.report import print_text, reporting
 from hookloop.cli.train.launch import Launch, launch_options
-from hookloop.cli.train.train import reject_problems, strict_option, train
+from hookloop.cli.train.train import strict_option, train
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
 
@@ -62,9 +62,9 @@ def command(
     config = load(made.run_dir)
     try:
         if launch.ranks is not None:
-            reject_problems(config)
             flags = ["--strict"] * strict
-            code = launch.run(["resume", str(made.run_dir), *flags])
+            with launch.on_ranks(config) as run_on_ranks:
+                code = run_on_ranks(["resume", str(made.run_dir), *flags])
         else:
             code = train(config, made.run_dir, resume=True, strict=strict)
     except HookloopError:
