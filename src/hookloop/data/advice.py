@@ -130,7 +130,9 @@ def _unequal_targets(failure: Failure) -> str | None:
     if output is None or target is None:
         return None
     if output.numel() == target.numel() and output.ndim == target.ndim + 1:
-        return "write outputs.squeeze(-1), or targets.unsqueeze(-1)."
+        point = "" if target.is_floating_point() else ".float()"
+        also = ", with targets.float()" if point else ""
+        return f"write outputs.squeeze(-1){also}, or targets.unsqueeze(-1){point}."
     if output.numel() == target.numel():
         return "write targets.reshape(outputs.shape), if both have the samples in the same order."
     if target.ndim == 1 and output.ndim == 2 and output.shape[0] == target.shape[0]:
@@ -143,6 +145,28 @@ def _unequal_targets(failure: Failure) -> str | None:
 
 def _probabilities(failure: Failure) -> str:
     return "BCELoss takes probabilities: use BCEWithLogitsLoss, or end the model with a Sigmoid."
+
+
+def _swapped(failure: Failure) -> str | None:
+    output, target = failure.given.get("input"), failure.given.get("target")
+    if output is None or output.is_floating_point():
+        return None
+    if target is not None and target.is_floating_point():
+        return (
+            "the loss gets the targets in place of the outputs: it is called with both, in the "
+            "order (outputs, targets)."
+        )
+    return "the loss takes outputs, which are numbers with a point, and gets whole numbers."
+
+
+def _single_sample(failure: Failure) -> str | None:
+    given = failure.given.get("input")
+    if given is None or given.shape[0] != 1:
+        return None
+    return (
+        "batch norm needs several samples in training, and this batch has one, as the last one of "
+        "an epoch may: DataLoader(..., drop_last=True), or another batch_size."
+    )
 
 
 def _device_assert(failure: Failure) -> str:
@@ -242,6 +266,8 @@ _PATTERNS: Mapping[str, Advise] = {
     r"Using a target size \(.*is deprecated": _unequal_targets,
     r"The size of tensor a .* must match the size of tensor b": _unequal_targets,
     r"all elements of input should be between 0 and 1": _probabilities,
+    r'"\w+" not implemented for \'(?:Long|Int)\'': _swapped,
+    r"Expected more than 1 value per channel when training": _single_sample,
     r"device-side assert triggered": _device_assert,
     r"mat1 and mat2 shapes cannot be multiplied|size mismatch, got input": _features,
     r"mat1 and mat2 must have the same dtype": _input_type,

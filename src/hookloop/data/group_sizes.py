@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Literal, Protocol
 
 from hookloop.errors import IntervalError, ModelError
-from hookloop.every import Counters, Milestones
+from hookloop.every import Counters, Milestones, count_of
 
 Accumulate = int | Mapping[int | str, int] | Literal["auto"]
 """What may be given as ``accumulate=``."""
 
 AUTO = "auto"
+
+_log = logging.getLogger("hookloop")
 
 
 class Grouped(Protocol):
@@ -53,6 +56,17 @@ class GroupSizes:
     def is_one(self) -> bool:
         """Whether every iteration is made from one whole batch."""
         return self.first == 1 and self.is_constant and not self.is_auto
+
+    def warn_if_never_full(self, batches: int | None) -> None:
+        """Report a number that is above that of the batches in an epoch, which is one update."""
+        if batches is not None and self.is_constant and self.first > batches:
+            _log.warning(
+                "accumulate=%d, and an epoch has %s: each epoch is a single update of these. "
+                "Microbatches are not carried from one epoch to the next; epoch_iters= makes "
+                "epochs that are longer than the data.",
+                self.first,
+                count_of(batches, "batch"),
+            )
 
     def to_read(self, run: Grouped) -> int | Callable[[], int]:
         """Return the size of all groups, or what returns that of the next one as it is read."""

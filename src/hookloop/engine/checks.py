@@ -93,6 +93,11 @@ def _check_signature(hook: Hook, point: Point) -> None:
         return
     if inspect.iscoroutinefunction(method):  # It would be called, and never run.
         raise HookError(f"{kind_of(hook)}.{point.name} is a coroutine: hooks are plain functions.")
+    if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):  # Likewise.
+        raise HookError(
+            f"{kind_of(hook)}.{point.name} is a generator: without its yield it is a plain "
+            "function, which runs when it is called."
+        )
     try:
         signature = inspect.signature(method)
     except ValueError:  # Some builtins have none; the first call will show.

@@ -44,6 +44,14 @@ def check_given(given: Given) -> None:
                 check(name, given[name])
 
 
+def _check_directory(name: str, value: object) -> None:
+    if value == "":  # Which is the working directory to `Path`.
+        raise ArgumentError(
+            f"{name}='' names no directory: write {name}='.' for the working directory, or leave "
+            "it out for a new one under runs/."
+        )
+
+
 def _check_model(name: str, value: object) -> None:
     if isinstance(value, type) and issubclass(value, torch.nn.Module):
         raise ModelError(f"model= is the class {value.__name__}: write {value.__name__}(...).")
@@ -232,6 +240,7 @@ _CHECKS: dict[str, Callable[[str, object], None]] = {
     "count_tokens": _check_count_tokens,
     "limit": _check_limit,
     "overfit": _check_overfit,
+    "run_dir": _check_directory,
 }
 
 

@@ -338,6 +338,9 @@ class Trainer(Guarded):
                 self.run.world.cuts_batches or not self._loop.sizes.is_one
             ):
                 warn_if_uncounted(self.run.loss_function)
+                data, is_free = self.run.train_data, self._loop.epoch_iters is None
+                if data is not None and is_free:
+                    self._loop.sizes.warn_if_never_full(data.num_batches)
             self._loop.train(Assembly(*self._assemble(updates), count, go_back))
             updates[0].check_end(self.run)
             self._prepared.report()

@@ -32,6 +32,7 @@ from hookloop.update.objective import (
     loss_in_output,
 )
 from hookloop.update.reduction import Averager, Reduction
+from hookloop.update.untrained import warn_of_untrained
 from hookloop.update.update import Forward, LossOf, Make, Step, Update
 
 if TYPE_CHECKING:
@@ -199,10 +200,17 @@ def assemble(
             later.append(make)
             first.append(make if looked_at is None else way(looked_at))
             continue
-        done = partial(later.__setitem__, number, make)
+        done = partial(_go_on_with, later, number, make)
         later.append(way(update.checking_gradients(done)))
         first.append(way((looked_at or update).checking_gradients(done)))
     return Makes(first, later)
+
+
+def _go_on_with(makes: list[Make], number: int, make: Make, run: Run) -> None:
+    """Let an update that has had a gradient no longer look for one."""
+    makes[number] = make
+    if number == len(makes) - 1:  # By then each optimizer has had its update.
+        warn_of_untrained(run)
 
 
 def make_of(run: Run, update: Update, parallel: Parallel, *, finds_unused: bool = False) -> Make:

@@ -1,4 +1,4 @@
-"""What is looked at while the first loss of a training is computed, and never again.
+"""What is looked at while the first loss or metric of a training is computed, and never again.
 
 A loss that is computed in the wrong way is a number like any other, and the training goes on with
 it. What torch is asked to do tells more: the calls of the first iteration are watched for those
@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
@@ -92,7 +93,7 @@ def watched(run: Run, update: Update) -> Update | None:
     if run.progress.iter or type(update) is not Update or _is_compiled(run):
         return None
     computes = [run.step_function, run.model] if update.returns_loss else [run.loss_function]
-    if any(_has_fast_path(one) for one in _reachable(computes)):
+    if any(_has_fast_path(one) for one in reachable(computes)):
         return None
     is_split = run.accumulate > 1 or run.world.cuts_batches
     calls = LossCalls(
@@ -128,7 +129,7 @@ def watching_first_calls(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
             continue
         if hasattr(metric, "_torchdynamo_orig_callable"):
             continue
-        if not any(_has_fast_path(one) for one in _reachable([metric])):
+        if not any(_has_fast_path(one) for one in reachable([metric])):
             found[name] = partial(_call_first, found, name, metric)
     return found
 
@@ -137,10 +138,11 @@ def _call_first(
     metrics: dict[str, Metric], name: str, metric: MetricFunction, output: object, targets: object
 ) -> Value:
     metrics[name] = metric
-    if not isinstance(output, Tensor) or not isinstance(targets, Tensor):
-        return metric(output, targets)
-    with MetricCalls(name):
-        return metric(output, targets)
+    calls = MetricCalls(name)
+    with calls if isinstance(output, Tensor) and isinstance(targets, Tensor) else nullcontext():
+        value = metric(output, targets)
+    calls.check_value(value)
+    return value
 
 
 def _is_compiled(run: Run) -> bool:
@@ -159,7 +161,7 @@ def _has_fast_path(one: object) -> bool:
     return isinstance(one, nn.Module) and any(isinstance(part, kinds) for part in one.modules())
 
 
-def _reachable(roots: Sequence[object]) -> Iterator[object]:
+def reachable(roots: Sequence[object]) -> Iterator[object]:
     """Yield what functions and objects refer to: closures, globals that they name, attributes."""
     seen: set[int] = set()
     waiting = deque(roots)
@@ -388,6 +390,22 @@ class MetricCalls(LossCalls):
             shape = torch.broadcast_shapes(one.shape, other.shape)  # type: ignore[no-untyped-call]
             text = _describe_broadcast(f"The metric '{self._name}'", one, other, shape)
             self._warn("broadcast", text)
+
+    def check_value(self, value: object) -> None:
+        """Find a count, which is averaged over the samples as any other number is."""
+        is_whole = isinstance(value, int) or (
+            isinstance(value, Tensor)
+            and value.numel() == 1
+            and not (value.is_floating_point() or value.is_complex())
+        )
+        if is_whole and int(cast("int", value)) > 1:
+            self._warn(
+                "count",
+                f"The metric '{self._name}' returned a whole number, {int(cast('int', value))}. "
+                "What a function returns for each batch is averaged over the samples, so that a "
+                "count depends on the size of the batches. Return a share, as with .float().mean()"
+                ", or give an object with update, compute and reset.",
+            )
 
 
 def _pair(args: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Tensor | None, Tensor | None]:

@@ -173,8 +173,8 @@ class Update:
         copied._bind()
         return copied
 
-    def checking_gradients(self, done: Callable[[], None]) -> Self:
-        """Return a copy that notes updates without any gradient, and calls ``done`` after one."""
+    def checking_gradients(self, done: Callable[[Run], None]) -> Self:
+        """Return a copy that notes updates without a gradient, and calls ``done`` after one."""
         copied = copy.copy(self)
 
         def has_gradients() -> bool:
@@ -185,7 +185,7 @@ class Update:
             had_some = has_gradients()  # A hook may drop them, or put back what it had taken.
             type(copied).finish(copied, run)
             if had_some or has_gradients():
-                done()
+                done(run)
             else:
                 copied._missing.note(copied._name, run, has_loss=True)
 

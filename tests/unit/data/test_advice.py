@@ -13,6 +13,10 @@ PICTURES = torch.zeros(SAMPLES, 1, 4, 4)
 CROSS_ENTROPY = nn.CrossEntropyLoss()
 
 
+def swapped(targets, outputs):
+    return CROSS_ENTROPY(outputs, targets)
+
+
 def logistic():
     return nn.Linear(4, 1)
 
@@ -39,6 +43,15 @@ def logistic():
         (nn.Embedding(3, 2), LABELS + 2, LABELS, CROSS_ENTROPY, "4 rows"),
         (logistic(), INPUTS, LABELS.float(), nn.BCEWithLogitsLoss(), "squeeze"),
         (logistic(), INPUTS, LABELS[:, None], nn.BCEWithLogitsLoss(), r"targets\.float\(\)"),
+        (logistic(), INPUTS, LABELS, nn.BCEWithLogitsLoss(), r"squeeze.* with targets\.float\(\)"),
+        (nn.Linear(4, 2), INPUTS, LABELS, swapped, "order"),
+        (
+            nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)),
+            INPUTS[:1],
+            LABELS[:1],
+            CROSS_ENTROPY,
+            "drop_last",
+        ),
         (logistic(), INPUTS * 9, LABELS.float()[:, None], nn.BCELoss(), "BCEWithLogitsLoss"),
     ],
 )

@@ -148,3 +148,11 @@ def test_ranks_change_together(tmp_path):
     for iterations, of_rank in on_ranks(on_each_rank, 2, tmp_path / "ranks"):
         assert iterations == alone[0] == 3 + 2 + 3
         assert all(torch.allclose(of_rank[name], one, atol=1e-6) for name, one in alone[1].items())
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "is_reported"), [(4, True), (3, False), ({0: 9, 1: 1}, False)]
+)
+def test_more_microbatches_than_an_epoch_has_are_reported(accumulate, is_reported, caplog):
+    make_trainer(accumulate=accumulate).train()
+    assert ["single update" in one for one in caplog.messages] == [True] * is_reported

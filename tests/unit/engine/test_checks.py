@@ -115,6 +115,15 @@ def test_a_function_of_the_wrong_signature_is_rejected():
         trainer.check()
 
 
+def test_generators_are_rejected():
+    class Yields(Hook):
+        def after_epoch(self, run):
+            yield run
+
+    with pytest.raises(HookError, match="Yields.after_epoch is a generator"):
+        plan(Yields())
+
+
 def test_coroutines_are_rejected():
     class Later(Hook):
         async def after_run(self, run):

@@ -3,7 +3,7 @@ import torch
 from tests.tiny import make_data, make_model, make_trainer, record
 from torch.optim import lr_scheduler
 
-from hookloop import Schedule
+from hookloop import Hook, Schedule
 from hookloop.errors import MetricError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 
@@ -145,3 +145,62 @@ def test_a_resumed_run_continues_in_the_schedule(make_schedule, tmp_path):
     settings(make_schedule, tmp_path / "b", max_epochs=1, **options)
     rest = settings(make_schedule, tmp_path / "b", max_epochs=2, resume=True, **options)
     assert rest == pytest.approx(straight[3:])
+
+
+@pytest.mark.parametrize("every", ["1 epoch", "2 epochs", 1, 2])
+def test_a_schedule_that_a_hook_steps_too_is_reported_once(every, caplog, tmp_path):
+    schedules = []
+
+    class StepItself(Hook):
+        def after_epoch(self, run):
+            schedules[0].scheduler.step()
+
+    def make(optimizer):
+        schedules[:] = [Schedule(lr_scheduler.ExponentialLR(optimizer, 0.9), every=every)]
+        return schedules[0]
+
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    make_trainer(
+        model=model,
+        optimizer=optimizer,
+        schedule=make(optimizer),
+        hooks=[StepSchedules(), StepItself()],
+        max_epochs=4,
+    ).train()
+    (text,) = (one for one in caplog.messages if "steps it, too" in one)
+    assert "ExponentialLR" in text
+
+
+@pytest.mark.parametrize("every", ["1 epoch", 2])
+def test_a_schedule_that_continues_or_goes_back_is_not(every, caplog, tmp_path):
+    def trainer(**how):
+        model = make_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        return make_trainer(
+            model=model,
+            optimizer=optimizer,
+            schedule=Schedule(warm_up_and_cosine(optimizer), every=every),
+            hooks=[StepSchedules(), SaveCheckpoint(every="2 iters")],
+            run_dir=tmp_path / "run",
+            max_epochs=3,
+            **how,
+        )
+
+    @(first := trainer()).on("after_train_iter")
+    def stop(run):
+        if run.progress.iter == 5:
+            run.stop("enough")
+
+    first.train()
+    second, is_back = trainer(resume=True), []
+
+    @second.on("after_train_iter")
+    def go_back(run):
+        if run.progress.iter == 8 and not is_back:
+            is_back.append(True)
+            run.rewind(to=6)
+
+    second.train()
+    assert is_back
+    assert not [one for one in caplog.messages if "steps it, too" in one]

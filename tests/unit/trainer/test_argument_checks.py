@@ -59,6 +59,7 @@ WRONG = [
     ({"val_begin": "1"}, ArgumentError, "val_begin='1' must be a whole number"),
     ({"val_at_start": "no"}, ArgumentError, "must be True or False"),
     ({"run_dir": 3}, ArgumentError, "run_dir=3 must be text or a path"),
+    ({"run_dir": ""}, ArgumentError, "run_dir='' names no directory"),
     ({"resume": 1}, ArgumentError, "resume=1 must be"),
     ({"val_every": 0}, HookloopError, "must be a positive whole number"),
     ({"model": nn.Linear}, ModelError, r"model= is the class Linear: write Linear\(...\)"),

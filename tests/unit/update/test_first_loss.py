@@ -92,6 +92,33 @@ def test_a_metric_that_broadcasts_is_reported_once(metric, is_reported):
     assert ["'right'" in str(one.message) for one in found] == [True] * is_reported
 
 
+def right_ones(outputs, targets):
+    return (outputs.argmax(1) == targets).sum()
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_reported"),
+    [
+        (right_ones, True),
+        (lambda outputs, targets: int(right_ones(outputs, targets)), True),
+        (lambda outputs, targets: right_ones(outputs, targets) / len(targets), False),
+        (lambda outputs, targets: bool(right_ones(outputs, targets)), False),
+    ],
+)
+def test_a_metric_that_counts_is_reported_once(metric, is_reported):
+    found = warned(
+        nn.Linear(4, 2),
+        LABELS,
+        loss=functional.cross_entropy,
+        metrics={"right": metric},
+        val_data=[(INPUTS, LABELS), (INPUTS, LABELS)],
+        val_every="1 iter",
+    )
+    assert ["'right' returned a whole number" in str(one.message) for one in found] == [
+        True
+    ] * is_reported
+
+
 def test_the_line_of_the_step_is_named():
     (warning,) = warned(nn.Linear(4, 1), NUMBERS, step=by_step)
     assert warning.lineno == by_step.__code__.co_firstlineno + 1

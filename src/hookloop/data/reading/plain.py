@@ -16,6 +16,7 @@ from hookloop.data.reading.exactness import why_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded, shielded_copy
 from hookloop.data.reading.none_samples import naming
 from hookloop.data.reading.reader import Reader
+from hookloop.data.reading.repeated import watch_for_repeats
 from hookloop.data.reading.samplers import SamplerStates, Stateful, samplers_of
 from hookloop.data.reading.whole_batches import SharedPasses
 from hookloop.data.reading.workers import Workers
@@ -53,6 +54,8 @@ class PlainReader(Reader):
             copied.__dict__.update(shielded(named))
         batches = self._workers.watch(iter(copied))
         self._changes.note_start(copied)
+        if copied.num_workers > 1 and start.passes <= 1 and not start.skip:
+            return watch_for_repeats(copied, batches)
         return batches
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:
