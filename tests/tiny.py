@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from hookloop.engine.hook import Hook
 from hookloop.engine.points import POINTS
 from hookloop.engine.run import Run
+from hookloop.trainer.settings import gathered, spread
 from hookloop.trainer.trainer import Trainer
 
 
@@ -37,7 +38,7 @@ def make_trainer(**options: object) -> Trainer:
         parts["loss"] = torch.nn.functional.mse_loss
     if "max_iters" not in options:
         parts["max_epochs"] = 1
-    return Trainer(model, **(parts | options))  # type: ignore[arg-type]
+    return Trainer(model, **gathered(spread(parts) | spread(options)))
 
 
 def make_classes(samples: int = 12, batch_size: int = 4) -> DataLoader[object]:
@@ -58,13 +59,13 @@ def make_classifier(**options: object) -> Trainer:
         "model": model,
         "train_data": make_classes(),
         "val_data": make_classes(),
-        "test_data": make_classes(),
+        "data": {"test": make_classes()},
         "loss": torch.nn.functional.cross_entropy,
         "metrics": {"accuracy": accuracy},
     }
     if "optimizer" not in options:
         parts["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.1)
-    return make_trainer(**(parts | options))
+    return make_trainer(**(spread(parts) | spread(options)))
 
 
 def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from hookloop import Outcome, Trainer
+from hookloop import Outcome, Setup, Trainer
 
 from char_model import CharModel
 from language import write
@@ -35,7 +35,7 @@ def train(run_dir: Path | None = None, *, max_epochs: int = 4, length: int = 80_
         schedule=schedule,
         clip_norm=1.0,
         max_epochs=max_epochs,
-        points=[AFTER_SAMPLE],
+        setup=Setup(points=[AFTER_SAMPLE]),
         hooks=[SampleText(length=200), KeepSamples()],
         run_dir=run_dir,
         seed=0,

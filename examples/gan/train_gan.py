@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from hookloop import Outcome, Trainer
+from hookloop import Data, Outcome, Trainer
 
 from gan import Gan, discriminator_step, generator_step
 from judging import JudgePoints
@@ -32,7 +32,7 @@ def train(run_dir: Path | None = None, *, max_iters: int = 1500) -> Outcome:
         },
         step={"discriminator": discriminator_step, "generator": generator_step},
         max_iters=max_iters,
-        epoch_iters=250,
+        data=Data(epoch_iters=250),
         hooks=[JudgePoints(every="250 iters")],
         run_dir=run_dir,
         seed=0,

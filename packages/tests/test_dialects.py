@@ -394,7 +394,7 @@ def test_a_row_trains_and_continues_from_a_checkpoint(name, row, tmp_path, monke
             val_data=classes(2),
             step=classify,
             max_epochs=epochs,
-            config=config,
+            setup={"config": config},
             run_dir="run",
             **options,
         )

@@ -7,7 +7,8 @@ import types
 import typing
 
 from hookloop import Trainer
-from hookloop.config.schema import ABOUT, BUILT, LEAST, SETTINGS
+from hookloop.config.schema import ABOUT
+from hookloop.trainer.settings import FLAT, GROUPS, Group, Setting
 from page_parts.docstrings import meanings
 
 PAGE = """\
@@ -34,6 +35,7 @@ The Trainer gets these values as they are.
 |---|---|---|---|
 {settings}
 
+{groups}
 ## About the config itself
 
 The Trainer does not see these.
@@ -61,19 +63,34 @@ def page() -> str:
     if set(ABOUT_KEYS) != set(ABOUT):
         raise SystemExit(f"config_keys.py: describe {sorted(set(ABOUT) ^ set(ABOUT_KEYS))}.")
     return PAGE.format(
-        built="\n".join(_row(key, None) for key in BUILT),
-        settings="\n".join(_row(key, kind) for key, kind in SETTINGS.items()),
+        built="\n".join(_row(key, one) for key, one in FLAT.items() if one.form != "plain"),
+        settings="\n".join(_row(key, one) for key, one in FLAT.items() if one.form == "plain"),
+        groups="\n".join(_group(key, group) for key, group in GROUPS.items()),
         about="\n".join(f"| `{key}` | {_type(ABOUT[key])} | {ABOUT_KEYS[key]} |" for key in ABOUT),
     )
 
 
-def _row(key: str, kind: object | None) -> str:
-    parameter = inspect.signature(Trainer).parameters[key]
+def _group(argument: str, group: type[Group]) -> str:
+    """Write the table of a group."""
+    summary = (inspect.getdoc(group) or "").partition("\n")[0].replace("``", "`")
+    rows = [
+        _row(f"{argument}.{name}", one)
+        for name, one in group.settings().items()
+        if one.form is not None
+    ]
+    table = "\n".join(["| key | type | default | |", "|---|---|---|---|", *rows])
+    return f"## `{argument}`\n\n{summary} In Python: `{group.__name__}(...)`.\n\n{table}\n"
+
+
+def _row(key: str, setting: Setting) -> str:
+    argument, _, name = key.partition(".")
+    owner = GROUPS[argument] if name else Trainer
+    parameter = inspect.signature(owner).parameters[name or argument]
     default = parameter.default
     shown = "required" if default is inspect.Parameter.empty else f"`{_in_yaml(default)}`"
-    said = meanings(Trainer)[key]
-    least = f" At least {LEAST[key]}." if key in LEAST else ""
-    written = _type(parameter.annotation if kind is None else kind)
+    said = meanings(owner)[name or argument]
+    least = f" At least {setting.least}." if setting.least is not None else ""
+    written = _type(parameter.annotation if setting.form != "plain" else setting.kind)
     return f"| `{key}` | {written} | {shown} | {said}{least} |"
 
 

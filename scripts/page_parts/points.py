@@ -52,7 +52,7 @@ A project declares its own points and fires them; an undeclared one is an error.
 method of that name is called:
 
 ```python
-from hookloop import Hook, Point
+from hookloop import Hook, Point, Setup
 from hookloop.testing import tiny_trainer
 
 
@@ -67,7 +67,7 @@ class Print(Hook):
 
 
 points = [Point("after_sample", args=("text",))]
-tiny_trainer(Sample(), Print(), points=points).train()  # or Trainer(..., points=points)
+tiny_trainer(Sample(), Print(), setup=Setup(points=points)).train()  # or Trainer(..., setup=...)
 ```
 """
 

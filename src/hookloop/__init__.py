@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hookloop.trainer.intended_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
+    from hookloop.trainer.settings import Data, Setup, Validation
     from hookloop.trainer.trainer import Trainer
     from hookloop.update.update import Update
 
@@ -61,6 +62,7 @@ __all__ = [
     "ChannelsLast",
     "CheckpointStore",
     "Compile",
+    "Data",
     "Every",
     "Fork",
     "FoundBatch",
@@ -79,9 +81,11 @@ __all__ = [
     "Save",
     "Saved",
     "Schedule",
+    "Setup",
     "ShortRun",
     "Trainer",
     "Update",
+    "Validation",
     "__version__",
     "build",
     "describe_model",
@@ -124,6 +128,7 @@ _NAMES_BY_MODULE = {
     "hookloop.short_runs.find_lr": ("find_lr",),
     "hookloop.short_runs.short_run": ("ShortRun", "short_run"),
     "hookloop.trainer.model_table": ("describe_model",),
+    "hookloop.trainer.settings": ("Data", "Setup", "Validation"),
     "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}

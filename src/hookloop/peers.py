@@ -13,19 +13,19 @@ from hookloop.errors import nearest
 ARGUMENTS = {
     "max_epochs": "epochs num_epochs n_epochs nb_epochs total_epochs num_train_epochs epoch",
     "max_iters": "max_steps steps num_steps total_steps iters iterations num_iters max_iterations",
-    "epoch_iters": "steps_per_epoch epoch_length",
-    "limit": "limits limit_train_batches limit_val_batches limit_test_batches limit_batches",
-    "overfit": "overfit_batches overfit_on",
+    "data.epoch_iters": "steps_per_epoch epoch_length",
+    "data.limit": "limits limit_train_batches limit_val_batches limit_test_batches limit_batches",
+    "data.overfit": "overfit_batches overfit_on",
     "train_data": (
         "train_loader train_dataloader train_dataloaders train_dataset trainset dataloader dataset "
-        "data_loader data training_data loader"
+        "data_loader training_data loader"
     ),
     "val_data": (
         "val_loader val_dataloader val_dataloaders valid_loader valid_data valid_dl val_dataset "
         "valset eval_data eval_dataset eval_loader validation_data dev_data"
     ),
-    "test_data": "test_loader test_dataloader test_dataset testset",
-    "predict_data": "predict_loader predict_dataloader predict_dataloaders",
+    "data.test": "test_loader test_dataloader test_dataset testset",
+    "data.predict": "predict_loader predict_dataloader predict_dataloaders",
     "loss": "loss_fn loss_func loss_function criterion objective",
     "step": "train_step training_step step_fn process_function update_fn",
     "optimizer": "optim optimizers opt optimizer_fn opt_func",
@@ -45,18 +45,18 @@ ARGUMENTS = {
     "precision": "amp fp16 bf16 mixed_precision use_amp half dtype",
     "device": "accelerator devices gpus gpu use_cuda cuda no_cuda",
     "compile": "torch_compile jit",
-    "deterministic": "use_deterministic_algorithms cudnn_deterministic full_determinism",
-    "matmul": "float32_matmul_precision matmul_precision tf32 allow_tf32",
-    "prepare": "gradient_checkpointing activation_checkpointing channels_last memory_format",
+    "setup.deterministic": "use_deterministic_algorithms cudnn_deterministic full_determinism",
+    "setup.matmul": "float32_matmul_precision matmul_precision tf32 allow_tf32",
+    "setup.prepare": "gradient_checkpointing activation_checkpointing channels_last memory_format",
     "run_dir": (
         "output_dir work_dir default_root_dir save_dir log_dir logdir out_dir exp_dir "
         "checkpoint_dir ckpt_dir"
     ),
     "resume": "resume_from resume_from_checkpoint ckpt_path resume_path auto_resume continue_from",
-    "load_from": "checkpoint pretrained init_from weights load_checkpoint",
+    "setup.load_from": "checkpoint pretrained init_from weights load_checkpoint",
     "seed": "random_seed random_state manual_seed",
 }
-"""Arguments of Trainer, which are also the keys of a config, with the names that others use."""
+"""Settings by their path, as in a config, with the names that others use."""
 
 INNER_KEYS = {
     "optimizer.lr": "lr learning_rate base_lr eta init_lr max_lr",
@@ -126,7 +126,7 @@ ADVICE = {
     "limits are max_epochs=, max_iters= and val_every=": "train_cfg val_cfg test_cfg",
     "the scaler comes with precision='fp16'": "scaler grad_scaler",
     "run_dir= names the run's directory": "run_name experiment_name exp_name version project",
-    "cudnn.benchmark is torch's own; deterministic= is here": "benchmark cudnn_benchmark",
+    "cudnn.benchmark is torch's own; Setup(deterministic=...) is here": "benchmark cudnn_benchmark",
 }
 """What to do instead, with arguments of others that Trainer does not have."""
 

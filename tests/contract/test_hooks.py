@@ -144,7 +144,7 @@ def make_trainer(directory, *hooks, **options):
     parts = {
         "train_data": make_data(),
         "val_data": make_data(),
-        "test_data": make_data(),
+        "data.test": make_data(),
         "loss": torch.nn.functional.cross_entropy,
         "metrics": {"accuracy": accuracy},
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),

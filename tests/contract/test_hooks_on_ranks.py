@@ -48,7 +48,7 @@ def train_with_each(names, base):
         directory = base / name
         hook = make_hook(name)
         # Parts of unequal size, and a batch of the evaluation of which a rank has nothing.
-        data = {"train_data": make_data(11), "val_data": make_data(9), "test_data": make_data(9)}
+        data = {"train_data": make_data(11), "val_data": make_data(9), "data.test": make_data(9)}
         watch.directory, watch.written = str(directory), set()
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             trainer = make_trainer(directory, hook, **data)

@@ -382,7 +382,7 @@ def train_ours(scenario, names, run_dir):
         model,
         train_data=data(scenario.samples),
         val_data=streams[0] if len(streams) == 1 else dict(enumerate(streams)),
-        test_data=data(8) if scenario.tests else None,
+        data={"test": data(8) if scenario.tests else None},
         step=step,
         optimizer=optimizer,
         schedule=rate(optimizer) if scenario.schedule else None,

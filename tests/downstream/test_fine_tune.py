@@ -19,7 +19,7 @@ CONFIG = Path(__file__).parents[2] / "examples" / "fine_tune" / "config.yaml"
 
 def test_the_layers_of_the_encoder_thaw_one_after_the_other(tmp_path: Path) -> None:
     small = ["train_data.most=24", "train_data.batch_size=8", "val_data.most=16"]
-    saving = ["default_hooks.checkpoint.keep=null", "max_epochs=3", "test_data=null"]
+    saving = ["default_hooks.checkpoint.keep=null", "max_epochs=3", "data.test=null"]
     command = ["train", str(CONFIG), "--run-dir", "run", "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "hookloop", *command, *small, *saving],

@@ -61,7 +61,7 @@ def test_it_is_recognised_under_both_names_of_the_package():
 
 def test_the_rate_and_the_momentum_are_logged():
     monitor = callbacks.LearningRateMonitor("step", log_momentum=True)
-    trainer = train(monitor, schedule=True, config={"log_every_n_steps": 1})
+    trainer = train(monitor, schedule=True, setup={"config": {"log_every_n_steps": 1}})
     assert trainer.run.metrics.latest("lr-SGD") == pytest.approx(1e-6)
     assert trainer.run.metrics.latest("lr-SGD-momentum") == pytest.approx(0.9)
 

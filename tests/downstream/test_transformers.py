@@ -43,7 +43,8 @@ def train(*hooks, **config):
     loader = torch.utils.data.DataLoader(Samples(12), batch_size=4)
     trainer = Trainer(
         model, train_data=loader, val_data=loader, max_epochs=2, hooks=hooks, run_dir="run",
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.05), default_hooks=False, config=config,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.05), default_hooks=False,
+        setup={"config": config},
     )  # fmt: skip
     trainer.train()
     return trainer

@@ -274,7 +274,7 @@ def train_ours(scenario, names, run_dir):
         hooks=[*scenario.callbacks(names, seen), StepSchedules()],
         default_hooks=False,
         run_dir=run_dir,
-        config=scenario.args,
+        setup={"config": scenario.args},
     )
     trainer.train()
     return {"seen": seen, "weights": numbers(model), "steps": trainer.run.progress.iter}

@@ -110,7 +110,7 @@ def workers(attempt):
         optimizer=sgd(model),
         max_epochs=2,
         seed=3,
-        seed_samples=True,
+        data={"seed_samples": True},
     )
     attempt.train(trainer)
 
@@ -127,7 +127,7 @@ def persistent_workers(attempt):
         optimizer=sgd(model),
         max_epochs=3,
         seed=3,
-        seed_samples="workers",
+        data={"seed_samples": "workers"},
     )
     attempt.train(trainer)
 
@@ -228,7 +228,7 @@ def own_loaders(attempt):
         val_data=loader(12, seed=2),
         loss=mse,
         optimizer=sgd(model),
-        limit={"val": 2} | ({} if is_stateful else {"train": 4}),
+        data={"limit": {"val": 2} | ({} if is_stateful else {"train": 4})},
         max_epochs=3,
         seed=3,
         generators=[order],
@@ -552,7 +552,7 @@ def zipped(attempt):
     trainer = attempt.trainer(
         model,
         train_data=two_streams(),
-        mix="zip",
+        data={"mix": "zip"},
         step=loss_of_each,
         optimizer=sgd(model, 0.01),
         max_epochs=3,
@@ -569,8 +569,10 @@ def mixed(attempt):
     trainer = attempt.trainer(
         model,
         train_data=two_streams(),
-        mix="cycle" if is_cycle else {"a": 3, "b": {0: 1, "1 epoch": 3}},
-        epoch_iters=5,
+        data={
+            "mix": "cycle" if is_cycle else {"a": 3, "b": {0: 1, "1 epoch": 3}},
+            "epoch_iters": 5,
+        },
         **({"step": loss_of_each} if is_cycle else {"loss": mse}),
         optimizer=sgd(model, 0.01),
         max_epochs=3,
@@ -606,7 +608,7 @@ def in_order(attempt):
     trainer = attempt.trainer(
         model,
         train_data=two_streams(),
-        mix="in order",
+        data={"mix": "in order"},
         loss=mse,
         optimizer=sgd(model, 0.01),
         hooks=[ReplaceOne()],
@@ -633,8 +635,7 @@ def validated(attempt):
         optimizer=sgd(model),
         hooks=[AverageWeights(momentum=0.1)],
         save=SaveCheckpoint(every=2, keep=2, keep_every=8, best="val/near/error"),
-        val_every={"near": 4, "far": "1 epoch"},
-        val_at_start=True,
+        val_every={"every": {"near": 4, "far": "1 epoch"}, "at_start": True},
         max_iters=15,
         seed=3,
     )
@@ -765,7 +766,7 @@ def searches(attempt):
         model,
         train_data=DataLoader(parts.Noisy(), batch_size=4, shuffle=True),
         val_data=loader(8, seed=2),
-        test_data=loader(8, seed=3),
+        data={"test": loader(8, seed=3)},
         loss=mse,
         optimizer=sgd(model),
         save=SaveCheckpoint(best="val/loss"),

@@ -47,7 +47,7 @@ def uneven_streams(attempt):
             "a": loader(41, 8, shuffle=True),
             "b": DataLoader(parts.Noisy(26, seed=3), batch_size=5, shuffle=True),
         },
-        mix="zip",
+        data={"mix": "zip"},
         step=loss_of_each,
         optimizer=sgd(model, 0.01),
         max_epochs=2,

@@ -73,7 +73,7 @@ max_epochs: 3
 model: net.Net
 train_data: net.loader
 val_data: {type: net.loader, seed: 1}
-test_data: {type: net.loader, seed: 2}
+data: {test: {type: net.loader, seed: 2}}
 loss: cross_entropy
 metrics: {accuracy: net.accuracy}
 optimizer: {type: AdamW, lr: 1e-2, groups: [{match: "*.bias", weight_decay: 0}]}

@@ -106,8 +106,8 @@ def test_the_language_has_the_entropy_that_it_claims(monkeypatch):
 
 
 def test_the_gan_updates_two_networks_with_two_optimizers(tmp_path):
-    train("gan", tmp_path / "short", "max_iters=1", "epoch_iters=1", "hooks=[]")
-    train("gan", tmp_path / "long", "max_iters=60", "epoch_iters=30", "hooks.0.every=30")
+    train("gan", tmp_path / "short", "max_iters=1", "data.epoch_iters=1", "hooks=[]")
+    train("gan", tmp_path / "long", "max_iters=60", "data.epoch_iters=30", "hooks.0.every=30")
     first, last = weights(tmp_path / "short"), weights(tmp_path / "long")
     for network in ("generator", "discriminator"):
         assert not torch.equal(first[f"{network}.0.weight"], last[f"{network}.0.weight"])
@@ -178,7 +178,7 @@ def test_clothes_that_are_not_installed_are_said_to_be_missing(tmp_path):
 def test_the_gpt_counts_tokens_and_writes(tmp_path):
     run_dir = tmp_path / "run"
     parts = [f"{d}_data.{k}.modules=12" for d in ("train", "val") for k in ("code", "prose")]
-    small = ["model.width=32", "model.layers=1", "max_iters=30", "epoch_iters=30"]
+    small = ["model.width=32", "model.layers=1", "max_iters=30", "data.epoch_iters=30"]
     intervals = ["val_every=20k tokens", "hooks.speed.every=10", "hooks.writing.length=20"]
     train("gpt", run_dir, *parts, *small, *intervals)
     losses = values(run_dir, "val/code/loss")

@@ -44,7 +44,7 @@ def train_child(home, parent):
 
 def train(directory, *, rate, **options):
     trainer = make_classifier(
-        config={"optimizer": {"lr": rate}},
+        setup={"config": {"optimizer": {"lr": rate}}},
         run_dir=directory,
         max_epochs=2 if "resume" in options else 1,
         default_hooks={

@@ -78,22 +78,26 @@ ROWS = {
     "a `generator` of the loader's own": {"data": with_generator},
     "random augmentation": {"data": lambda: load(draws=True)},
     "the same in workers": {"data": lambda: load(draws=True, num_workers=2)},
-    'the same in workers, `seed_samples="workers"`': {
+    'the same in workers, `Data(seed_samples="workers")`': {
         "data": lambda: load(draws=True, num_workers=2),
-        "options": {"seed_samples": "workers"},
+        "options": {"data.seed_samples": "workers"},
     },
     "a validation after each epoch": {"val": lambda: load(shuffle=False)},
     "the same, shuffled and with workers": {"val": lambda: load(num_workers=2)},
     "`accumulate=2`; the loop divides each loss by 2": {"accumulate": 2},
     "`clip_norm=`": {"clip_norm": 0.1},
     "the default hooks": {"options": {"default_hooks": None}},
-    '`mix="zip"`; the loop reads `zip(a, b)`': {"data": two_streams, "mix": "zip", "read": zipped},
-    '`mix="zip"`; the loop reads `zip(begin(a), begin(b))`': {
+    '`Data(mix="zip")`; the loop reads `zip(a, b)`': {
+        "data": two_streams,
+        "mix": "zip",
+        "read": zipped,
+    },
+    '`Data(mix="zip")`; the loop reads `zip(begin(a), begin(b))`': {
         "data": two_streams,
         "mix": "zip",
         "read": zipped_when_read,
     },
-    '`mix="cycle"`; the loop reads `zip(begin(a), begin(again(b)))`': {
+    '`Data(mix="cycle")`; the loop reads `zip(begin(a), begin(again(b)))`': {
         "data": two_streams,
         "mix": "cycle",
         "read": cycled,

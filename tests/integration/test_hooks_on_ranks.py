@@ -61,7 +61,7 @@ def make_trainer(directory, *hooks, norm=False, **options):
     parts = {
         "train_data": make_data(22, shuffle=True),
         "val_data": make_data(17),
-        "test_data": make_data(17),
+        "data.test": make_data(17),
         "loss": torch.nn.functional.cross_entropy,
         "metrics": {"accuracy": accuracy},
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),

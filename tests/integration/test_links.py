@@ -49,7 +49,9 @@ def train(directory: Path, project: Path, *, resume: object = None) -> None:
         hooks.WriteTo(lambda run: MediaFiles(run.dir)).named("media"),
         Emit(),
     ]
-    make_classifier(hooks=made, run_dir=directory, resume=resume, config={"a": 1}).train()
+    make_classifier(
+        hooks=made, run_dir=directory, resume=resume, setup={"config": {"a": 1}}
+    ).train()
 
 
 @pytest.fixture(scope="module")

@@ -176,7 +176,7 @@ MORE = {
     "tensors in a list": lambda: settings(
         train_data=[tuple(t[i : i + 16] for t in data(80).tensors) for i in range(0, 80, 16)]
     ),
-    "limit": lambda: settings(limit={"train": 3, "val": 2}),
+    "limit": lambda: settings(data={"limit": {"train": 3, "val": 2}}),
 }
 
 
@@ -237,7 +237,7 @@ def test_what_cannot_work_is_rejected_before_training(tmp_path):
         train(tmp_path / "auto", **settings(accumulate="auto"))
     loader = DataLoader(Augmented(), 16, num_workers=1)
     with pytest.raises(DataError, match="seed_samples='workers'"):
-        train(tmp_path / "workers", **settings(train_data=loader, seed_samples="workers"))
+        train(tmp_path / "workers", **settings(train_data=loader, data={"seed_samples": "workers"}))
     with pytest.raises(HookError, match="RecomputeBatchNorm depends on"):
         train(tmp_path / "norm", **settings(hooks=[RecomputeBatchNorm()]))
     with pytest.raises(HookloopError, match="logical is 0"):

@@ -124,7 +124,9 @@ def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_
         shutil.rmtree(run_dir, ignore_errors=True)
 
     removes = At(iter_20=remove)
-    _, outcome, _ = train(run_dir, SaveCheckpoint(10), removes, iters=45, config={"name": "mine"})
+    _, outcome, _ = train(
+        run_dir, SaveCheckpoint(10), removes, iters=45, setup={"config": {"name": "mine"}}
+    )
     assert outcome.problem is None
     assert caplog.text.count("were deleted while it is trained in") == 1
     assert caplog.text.count("metrics.jsonl' was deleted") == 1

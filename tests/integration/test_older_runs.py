@@ -7,6 +7,7 @@ same training without a break, recorded by the same version.
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ import torch
 from tests.alike import assert_alike
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop import Trainer
+from hookloop import HookloopError, Trainer, build, load
 from hookloop.hooks import AverageWeights, MixUp, SaveCheckpoint, StopOnPlateau, WriteCSV
+from hookloop.runs import RunDir, read_config, read_interventions
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -80,3 +82,29 @@ def test_the_whole_run_still_ends_with_the_recorded_weights(tmp_path):
     trainer.train()
     recorded = json.loads((FIXTURES / "run_0_2" / "whole.json").read_text())
     assert_alike(recorded, weights_of(trainer))
+
+
+def test_the_config_of_an_earlier_version_is_converted_when_its_run_is_resumed(
+    tmp_path, monkeypatch, caplog
+):
+    """The run ended at its limit of 2 epochs, and another one went on to 5 without a break."""
+    shutil.copytree(FIXTURES / "config_of_0_3", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    config = load("run", ["max_epochs=5", "default_hooks.checkpoint=null"])
+    trainer = build(config, run_dir="run", resume=True)
+    assert trainer.train().status == "completed"
+    assert_alike(json.loads(Path("whole.json").read_text()), weights_of(trainer))
+    # Nothing seems to have changed but what was changed.
+    resumed = [one.getMessage() for one in caplog.records if "Resumed with" in one.getMessage()]
+    assert len(resumed) == 1 and "data." not in resumed[0] and "setup." not in resumed[0]
+    changed = [one for one in read_interventions(RunDir(Path("run"))) if one["what"] == "change"]
+    assert not [
+        one for one in changed if one["key"].split(".")[0] in ("data", "setup", "val_every")
+    ]
+    assert read_config(RunDir(Path("run")))["data.limit.train"] == 4
+    # The same text as a config of a user is rejected, with what to write instead.
+    shutil.copy(FIXTURES / "config_of_0_3/run/config.yaml", "mine.yaml")
+    with pytest.raises(HookloopError, match="mix: there is no such key. Write data.mix") as caught:
+        build(load("mine.yaml"))
+    assert str(caught.value).count("there is no such key") == 11

@@ -144,15 +144,15 @@ CELLS = {
     },
     "samples seeded by workers": {
         "train_data": lambda: loader(Samples(augment=True), num_workers=1),
-        "seed_samples": "workers",
+        "data.seed_samples": "workers",
     },
     "accumulation": {"accumulate": 3},
     "average": {"hooks": lambda: [hooks.AverageWeights()]},
     "validation": {"val_data": lambda: loader(Samples(count=16)), "val_every": "7 iters"},
     "streams": {
         "train_data": lambda: {"a": loader(), "b": loader(Samples(count=40))},
-        "mix": {"a": 3, "b": 1},
-        "epoch_iters": 11,
+        "data.mix": {"a": 3, "b": 1},
+        "data.epoch_iters": 11,
     },
     "weighted": {"train_data": lambda: loader(sampler=WeightedRandomSampler(torch.ones(88), 88))},
     "own sampler": {"train_data": lambda: loader(sampler=Own())},
@@ -411,7 +411,7 @@ def test_a_hook_that_takes_part_is_rejected(tmp_path):
 
 def test_what_cannot_be_exact_is_rejected_before_it_starts(tmp_path):
     make = lambda place: parts(  # noqa: E731 - it is one of several
-        place, train_data=loader(Samples(augment=True), num_workers=1), seed_samples=False
+        place, train_data=loader(Samples(augment=True), num_workers=1), data={"seed_samples": False}
     )
     train(tmp_path, make)
     with pytest.raises(ReplayError, match="not read the same way again"):

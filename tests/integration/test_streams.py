@@ -48,7 +48,7 @@ def make(run_dir, mix, *, cut=None, resume=None, workers=0, data=None, hooks=(),
     every = SaveCheckpoint(every="1 iter", keep=None)
     return Trainer(
         model,
-        mix=mix,
+        data={"mix": mix},
         hooks=[every, CutAt(cut), *hooks],
         default_hooks=False,
         run_dir=run_dir,
@@ -142,7 +142,7 @@ def test_weights_that_a_hook_has_set_last(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("mix", ["zip", "in order"])
 def test_with_epochs_of_a_fixed_length(tmp_path, mix):
-    options = {"epoch_iters": 4, "max_epochs": 4}
+    options = {"data.epoch_iters": 4, "max_epochs": 4}
     whole = straight(tmp_path, mix, **options)
     assert whole.run.progress.iter == 16
     assert_same_end(cut_and_resumed(tmp_path, mix, 3, 4, 9, 13, **options), whole)

@@ -117,5 +117,7 @@ def test_what_only_reads_runs_nothing(project: Path) -> None:
     assert "a Python file is not read here" in looked
     hookloop(project, "resume", "--config", "mine.yaml", "runs/theirs", code=2)
     theirs = f"runs/theirs/{epoch_file(1)}"
-    hookloop(project, "validate", "mine.yaml", f"load_from={theirs}", "val_data=net.data", code=2)
+    hookloop(
+        project, "validate", "mine.yaml", f"setup.load_from={theirs}", "val_data=net.data", code=2
+    )
     assert not trace.exists()

@@ -100,7 +100,7 @@ def make_trainer(run_dir, persistent, follow):
         optimizer=optimizer,
         max_epochs=EPOCHS,
         seed=5,
-        seed_samples="workers",
+        data={"seed_samples": "workers"},
         hooks=[SaveCheckpoint(every="1 iter", keep=2), follow],
         default_hooks=False,
         run_dir=run_dir,

@@ -128,7 +128,7 @@ def main() -> None:
         model,
         train_data=data,
         val_data={"clean": data, "small": make_data(8)},
-        test_data=[(torch.ones(2, 4), torch.zeros(2, dtype=torch.long))],
+        data={"test": [(torch.ones(2, 4), torch.zeros(2, dtype=torch.long))]},
         loss=lambda output, targets: nn.functional.cross_entropy(output, targets),
         optimizer=optimizer,
         schedule=Schedule(torch.optim.lr_scheduler.StepLR(optimizer, 5), every="1 epoch"),
@@ -138,7 +138,7 @@ def main() -> None:
         },
         max_epochs=2,
         val_every=Every.parse("1 epoch"),
-        points=[Point("after_sample", args=("text",))],
+        setup={"points": [Point("after_sample", args=("text",))]},
         hooks=[
             Look(),
             Confidence(),

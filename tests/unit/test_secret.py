@@ -45,7 +45,7 @@ def test_no_way_to_disk_lets_it_through(token: Secret) -> None:
     assert to_portable(nested) == shown
     assert Text("a", f"{token}!").text == "${secret:UNIT}!"
     assert str(HookloopError(f"bad {token}")) == "bad ${secret:UNIT}"
-    trainer = Trainer(torch.nn.Linear(1, 1), config=nested)
+    trainer = Trainer(torch.nn.Linear(1, 1), setup={"config": nested})
     assert trainer.run.config == shown
 
 

@@ -105,7 +105,7 @@ def test_a_hook_may_be_there_to_change_the_training():
 @pytest.mark.slow
 def test_mount_points_of_the_project_count():
     def make_trainer(*hooks, **options):
-        return tiny_trainer(*hooks, points=[Point("after_sample")], **options)
+        return tiny_trainer(*hooks, setup={"points": [Point("after_sample")]}, **options)
 
     assert_hook_contract(ListenToOwn, make_trainer=make_trainer)
 
@@ -119,7 +119,7 @@ def test_data_that_cannot_be_repeated_is_found():
                 yield torch.randn(4, 4, generator=generator), torch.zeros(4, dtype=torch.long)
 
         return tiny_trainer(
-            train_data=batches(), max_epochs=None, max_iters=4, epoch_iters=2, **options
+            train_data=batches(), max_epochs=None, max_iters=4, data={"epoch_iters": 2}, **options
         )
 
     with pytest.raises(AssertionError, match="cut after iteration 1 and resumed ends differently"):

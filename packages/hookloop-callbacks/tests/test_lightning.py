@@ -52,7 +52,7 @@ def test_the_module_passes_for_the_model_and_writes_through():
         assert module.dtype == torch.float32 and module.automatic_optimization
         del module.mine
 
-    trainer = train(at("on_train_start", look), config={"width": 8})
+    trainer = train(at("on_train_start", look), setup={"config": {"width": 8}})
     assert seen == [True]
     assert "kept" in trainer.run.model.state_dict() and not hasattr(trainer.run.model, "mine")
 
@@ -183,7 +183,7 @@ def test_an_evaluation_has_stages_of_its_own():
         setup=lambda trainer, module, stage: seen.append(stage.value),
         teardown=lambda trainer, module, stage: seen.append((stage.value, trainer.testing)),
     )
-    trainer = make_trainer(hooks=[both], val_data=make_data(8), test_data=make_data(8))
+    trainer = make_trainer(hooks=[both], val_data=make_data(8), data={"test": make_data(8)})
     trainer.validate()
     trainer.test()
     assert seen == ["validate", ("validate", False), "test", ("test", False)]

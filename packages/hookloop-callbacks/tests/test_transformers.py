@@ -43,7 +43,7 @@ def test_arguments_come_from_the_run_then_from_its_config_then_by_default():
         assert json.loads(args.to_json_string())["logging_steps"] == 5
         assert args.to_dict()["save_steps"] == 500
 
-    train(at("on_train_begin", look), config={"logging_steps": 5})
+    train(at("on_train_begin", look), setup={"config": {"logging_steps": 5}})
     assert seen == {
         "learning_rate": 0.05, "save_steps": 500, "logging_steps": 5, "run_name": "run",
         "eval_strategy": "epoch", "train_batch_size": 4, "do_eval": True, "local_rank": -1,
@@ -139,7 +139,7 @@ def test_a_test_is_a_prediction():
     def note(args, state, control, metrics, **kwargs):
         seen.append(sorted(metrics))
 
-    trainer = make_trainer(hooks=[at("on_predict", note)], test_data=make_data(8))
+    trainer = make_trainer(hooks=[at("on_predict", note)], data={"test": make_data(8)})
     trainer.test()
     assert seen == [
         ["test_loss", "test_runtime", "test_samples_per_second", "test_steps_per_second"]
@@ -161,7 +161,11 @@ def test_the_mean_loss_is_exact_over_more_steps_than_the_store_keeps():
     logged, losses = [], []
     keep = at("on_log", lambda *args, logs, **kwargs: logged.append(logs.get("loss")))
     trainer = make_trainer(
-        hooks=[keep], max_epochs=None, max_iters=250, config={"logging_steps": 250}, run_dir="run"
+        hooks=[keep],
+        max_epochs=None,
+        max_iters=250,
+        setup={"config": {"logging_steps": 250}},
+        run_dir="run",
     )
     trainer.on("after_train_iter")(lambda run: losses.append(float(run.loss.detach())))
     trainer.train()
@@ -172,7 +176,7 @@ def test_a_run_that_is_cut_and_resumed_ends_as_one_that_is_not():
     def make(**options):
         stop = EarlyStoppingCallback(early_stopping_patience=3)
         config = {"metric_for_best_model": "loss", "logging_steps": 1}
-        return tiny_trainer(stop, config=config, **options)
+        return tiny_trainer(stop, setup={"config": config}, **options)
 
     # The history has times.
     assert_resumes_exactly(make, stop_at=(1, 4), ignore=("log_history",))
@@ -181,10 +185,10 @@ def test_a_run_that_is_cut_and_resumed_ends_as_one_that_is_not():
 def test_the_patience_is_restored():
     config = {"metric_for_best_model": "eval_loss"}
     stop = EarlyStoppingCallback(2, 99.0)
-    train(stop, SaveCheckpoint(), config=config, max_epochs=2)
+    train(stop, SaveCheckpoint(), setup={"config": config}, max_epochs=2)
     assert stop.early_stopping_patience_counter == 1
     again = EarlyStoppingCallback(2, 99.0)
-    trainer = train(again, SaveCheckpoint(), config=config, max_epochs=9, resume=True)
+    trainer = train(again, SaveCheckpoint(), setup={"config": config}, max_epochs=9, resume=True)
     assert trainer.run.progress.epoch == 3
     assert trainer.run.outcome.status == "stopped"
 
@@ -202,7 +206,7 @@ def test_early_stopping_rejects_a_run_in_which_it_could_not_act(options, message
 
 
 def test_logs_are_printed(capsys):
-    train(PrinterCallback(), config={"logging_strategy": "epoch"})
+    train(PrinterCallback(), setup={"config": {"logging_strategy": "epoch"}})
     printed = capsys.readouterr().out.splitlines()
     assert [line.split("'")[1] for line in printed] == ["loss", "eval_loss", "train_runtime"]
 
@@ -216,7 +220,7 @@ def test_the_state_is_written_as_json(tmp_path):
 def test_a_clipped_norm_is_logged():
     seen = []
     keep = at("on_log", lambda *args, logs, **kwargs: seen.append("grad_norm" in logs))
-    train(keep, clip_norm=1.0, val_data=None, config={"logging_steps": 1})
+    train(keep, clip_norm=1.0, val_data=None, setup={"config": {"logging_steps": 1}})
     assert seen == [True, True, True, False]
 
 

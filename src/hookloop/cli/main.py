@@ -140,6 +140,7 @@ def _of_others() -> tuple[str, ...]:
 
 def _hint_for_option(option: str) -> str | None:
     from hookloop import peers
+    from hookloop.runs.moved_settings import MOVED
 
     name = option.lstrip("-").partition("=")[0].replace("-", "_")
     if name == "config":
@@ -148,6 +149,7 @@ def _hint_for_option(option: str) -> str | None:
         return " A value of the config is changed with KEY=VALUE alone: optimizer.lr=0.1."
     ours = peers.translation(name, peers.INNER_KEYS) or peers.translation(name, peers.ARGUMENTS)
     key = name if name in peers.ARGUMENTS or "." in name else ours
+    key = ".".join(MOVED[name]) if name in MOVED else key
     return key and f" A value of the config is changed with KEY=VALUE: {key}=..."
 
 

@@ -17,16 +17,23 @@ from hookloop.config.parts.optimizers import is_named, read_optimizers, read_sch
 from hookloop.config.parts.part import TYPE, Description, PartReader
 from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import Registry
-from hookloop.config.schema import ABOUT, KEYS, LEAST, SETTINGS
+from hookloop.config.schema import ABOUT, KEYS, has_setting, setting_of
 from hookloop.config.tree import Config, Key
 from hookloop.engine.points import Point
 from hookloop.errors import HookError, HookloopError, nearest
+from hookloop.runs.moved_settings import MOVED, is_group
+from hookloop.trainer.settings import GROUPS, IN_CONFIGS, unknown_setting
 
-_STEPS: Registry[object] = Registry("step", "hookloop.steps")
 _PREPARATIONS: Registry[object] = Registry(
     "preparation", "hookloop.preparations", builtin=namespaces.preparations
 )
-_COUNTERS: Registry[object] = Registry("count_tokens", "hookloop.counters")
+_HOMES: dict[str, Registry[object]] = {
+    "loss": registries.LOSSES,
+    "step": Registry("step", "hookloop.steps"),
+    "metrics": registries.METRICS,
+    "data.count_tokens": Registry("count_tokens", "hookloop.counters"),
+}
+"""Where the names of functions are looked up."""
 
 
 @dataclass
@@ -34,7 +41,7 @@ class Blueprint:
     """What to build, by the keys of the config; a `Part` stands for each object.
 
     Attributes:
-        parts: Model, data, loss, step and metrics.
+        parts: Model, data, loss, step and metrics, by the paths of their settings.
         optimizers: Optimizers by name.
         schedules: Schedules by the name of their optimizer.
         hooks: Hooks in order.
@@ -42,7 +49,7 @@ class Blueprint:
         points: Mount points of the project.
         load_from: Weights to begin with.
         prepare: What is done to the model first.
-        settings: Plain values for the Trainer.
+        settings: Plain values for the Trainer, by the paths of their settings.
     """
 
     parts: dict[str, object] = field(default_factory=dict)
@@ -68,8 +75,11 @@ def draw(config: Config) -> Blueprint:
     _import_modules(reader)
     _check_keys(reader)
     # `vars` are values for interpolation: nothing there is built.
-    reader.resolve_objects([name for name in KEYS if name != "vars"])
     tree = config.tree
+    reader.resolve_objects([name for name in KEYS if name != "vars"])
+    for group in GROUPS:
+        if isinstance(tree.get(group), dict):
+            reader.resolve_objects(list(GROUPS[group].settings()), (group,))
     blueprint = Blueprint(parts=_parts(reader))
     blueprint.optimizers = read_optimizers(reader, ("optimizer",), tree.get("optimizer"))
     blueprint.schedules = read_schedules(
@@ -80,10 +90,12 @@ def draw(config: Config) -> Blueprint:
     blueprint.default_hooks = read_default_hooks(
         reader, ("default_hooks",), tree.get("default_hooks")
     )
-    blueprint.points = _points(reader, ("points",), tree.get("points"))
+    blueprint.points = _points(reader, ("setup", "points"), setting_of(tree, "setup.points"))
     blueprint.settings = _settings(reader)
-    blueprint.prepare = _preparations(reader, ("prepare",), tree.get("prepare"))
-    blueprint.load_from = _weights(reader, ("load_from",), tree.get("load_from"))
+    prepare = ("setup", "prepare")
+    blueprint.prepare = _preparations(reader, prepare, setting_of(tree, "setup.prepare"))
+    weights = ("setup", "load_from")
+    blueprint.load_from = _weights(reader, weights, setting_of(tree, "setup.load_from"))
     # Only here, so that one run of the check shows all of them.
     reader.raise_problems()
     return blueprint
@@ -132,6 +144,8 @@ def _check_keys(reader: PartReader) -> None:
     for name in tree:
         if name not in KEYS:
             reader.report((name,), f"there is no such key.{_hint_for_key(reader, str(name))}")
+    for argument in GROUPS:
+        _check_group(reader, argument, tree.get(argument))
     for name, annotation in ABOUT.items():
         if name in tree:
             reader.plain((name,), tree[name], annotation)
@@ -139,8 +153,25 @@ def _check_keys(reader: PartReader) -> None:
         reader.report((), "a config needs 'model'.")
 
 
+def _check_group(reader: PartReader, argument: str, value: object) -> None:
+    """Report settings that a group does not have."""
+    if value is None or (argument == "val_every" and not is_group(value)):
+        return
+    if not isinstance(value, dict):
+        names = ", ".join(GROUPS[argument].settings())
+        hint = " The data to train on is 'train_data'." if argument == "data" else ""
+        message = f"expected a mapping of settings ({names}), got {value!r}.{hint}"
+        reader.report((argument,), message)
+        return
+    for name in value:
+        if f"{argument}.{name}" not in IN_CONFIGS:
+            reader.report((argument, name), unknown_setting(argument, str(name)))
+
+
 def _hint_for_key(reader: PartReader, name: str) -> str:
     """Return a hint for a key that does not exist."""
+    if name in MOVED:
+        return f" Write {'.'.join(MOVED[name])}: it is in the group '{MOVED[name][0]}' now."
     ours = peers.translation(name, peers.INNER_KEYS) or peers.translation(name, peers.ARGUMENTS)
     if ours is not None:
         return f" Did you mean '{ours}'?"
@@ -153,16 +184,15 @@ def _hint_for_key(reader: PartReader, name: str) -> str:
 
 def _settings(reader: PartReader) -> dict[str, object]:
     tree = reader.config.tree
-    settings = {
-        name: reader.plain((name,), tree[name], annotation)
-        for name, annotation in SETTINGS.items()
-        if name in tree
-    }
-    for name, least in LEAST.items():
-        value = settings.get(name)
+    settings: dict[str, object] = {}
+    for path, setting in IN_CONFIGS.items():
+        key = tuple(path.split("."))
+        if setting.form != "plain" or not has_setting(tree, path):
+            continue
+        settings[path] = value = reader.plain(key, setting_of(tree, path), setting.kind)
         # A value of the wrong type is reported already, and cannot be compared.
-        if isinstance(value, int) and value < least:
-            reader.report((name,), f"must be at least {least}, got {value}.")
+        if setting.least is not None and isinstance(value, int) and value < setting.least:
+            reader.report(key, f"must be at least {setting.least}, got {value}.")
     return settings
 
 
@@ -173,39 +203,35 @@ def _parts(reader: PartReader) -> dict[str, object]:
     if tree.get("model") is not None:
         models = registries.MODELS
         parts["model"] = reader.part(("model",), tree["model"], models)
-    for name in ("train_data", "val_data", "test_data", "predict_data"):
-        value = tree.get(name)
+    for path in [path for path, one in IN_CONFIGS.items() if one.form == "data"]:
+        value, key = setting_of(tree, path), tuple(path.split("."))
         # Without a word on how to mix streams, text among the values shows a misspelled 'type'.
         has_text = isinstance(value, dict) and any(isinstance(one, str) for one in value.values())
-        is_one = name == "train_data" and has_text and tree.get("mix") is None
+        is_one = path == "train_data" and has_text and setting_of(tree, "data.mix") is None
         if is_named(value) and not is_one:
             streams = cast("dict[str, object]", value).items()
-            parts[name] = {
-                stream: reader.part((name, stream), item, data)
+            parts[path] = {
+                stream: reader.part((*key, stream), item, data)
                 for stream, item in streams
-                if not reader.is_removed((name, stream), item, dict(streams))
+                if not reader.is_removed((*key, stream), item, dict(streams))
             }
         elif value is not None:
-            parts[name] = reader.part((name,), value, data)
-    for name, home in (
-        ("loss", registries.LOSSES),
-        ("step", _STEPS),
-        ("metrics", registries.METRICS),
-        ("count_tokens", _COUNTERS),
-    ):
-        value = tree.get(name)
+            parts[path] = reader.part(key, value, data)
+    for path in [path for path, one in IN_CONFIGS.items() if one.form == "function"]:
+        value = setting_of(tree, path)
         if value is not None:
-            parts[name] = _functions(reader, name, value, home)
+            parts[path] = _functions(reader, path, value, _HOMES[path])
     return parts
 
 
-def _functions(reader: PartReader, name: str, value: object, home: Registry[object]) -> object:
+def _functions(reader: PartReader, path: str, value: object, home: Registry[object]) -> object:
     """Read a loss or a step; ``step`` may be a mapping from names, ``metrics`` has to be one."""
+    key, name = tuple(path.split(".")), path
     if name != "loss" and isinstance(value, dict) and TYPE not in value:
         return {
-            inner: reader.function((name, inner), item, home)
+            inner: reader.function((*key, inner), item, home)
             for inner, item in value.items()
-            if not reader.is_removed((name, inner), item, value)
+            if not reader.is_removed((*key, inner), item, value)
         }
     if name == "metrics" and not isinstance(value, dict):
         example = "{accuracy: ...}"
@@ -214,7 +240,7 @@ def _functions(reader: PartReader, name: str, value: object, home: Registry[obje
             example = f"{{{value.rpartition('.')[2]}: {known}}}"
         reader.report((name,), f"expected a mapping from names to metrics, {example}.")
         return None
-    return reader.function((name,), value, home)
+    return reader.function(key, value, home)
 
 
 def _weights(reader: PartReader, key: Key, value: object) -> object:

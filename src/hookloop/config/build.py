@@ -30,6 +30,7 @@ from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.inputs import check_model, expected_progress
 from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.preparation import Preparation, Prepared
+from hookloop.trainer.settings import gathered, path_of
 from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE
 from hookloop.trainer.start import Start
 from hookloop.trainer.trainer import Trainer
@@ -143,20 +144,23 @@ class Builder:
         }
         schedules = self._schedules(optimizers, built.get("train_data"))
         hooks, default_hooks = self._hooks(built)
-        return {
+        by_path = {
             **built,
-            "prepare": prepared,
+            "setup.prepare": prepared,
             "optimizer": _single(optimizers),
             "schedule": _single(schedules),
             "hooks": hooks,
             "default_hooks": default_hooks,
-            "points": self.blueprint.points,
-            "load_from": self._make(self.blueprint.load_from, {}),
+            "setup.points": self.blueprint.points,
+            "setup.load_from": self._make(self.blueprint.load_from, {}),
             **self.settings,
             # Last, because a hook may have claimed the run's directory, to which its paths are
             # relative.
-            "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
+            "setup.config": effective(
+                self.config, cast("str | None", self.settings.get("run_dir"))
+            ),
         }
+        return gathered(by_path)
 
     def make_model(self) -> nn.Module:
         """Build the model alone, after the seed is set."""
@@ -174,14 +178,16 @@ class Builder:
         """Return the key of the hook or the argument that an error names; None without one."""
         if error.hook is not None:
             return self.hooks.key_of(error.hook)
-        name = error.argument
-        return (name,) if name is not None and name in self.config.tree else None
+        path = path_of(error.argument) if error.argument is not None else None
+        key = tuple(path.split(".")) if path is not None else ()
+        return key if key and key[0] in self.config.tree else None
 
     def _points(self) -> PointTable:
         try:
             return PointTable(cast("list[Point]", self.blueprint.points))
         except HookError as error:
-            problem = Problem(f"points: {error}", self.config.where(("points",)))
+            key = ("setup", "points")
+            problem = Problem(f"{spell(key)}: {error}", self.config.where(key))
             raise ConfigError([problem]) from error
 
     def _optimizer(self, part: object, model: nn.Module) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import FunctionType
+from typing import cast
 
 from hookloop.config.blueprint import import_path
 from hookloop.config.parts.part import REFERENCE, TYPE
@@ -14,16 +15,10 @@ from hookloop.errors import ConfigError, Problem
 from hookloop.runs import plain_yaml
 from hookloop.runs.layout import default_path
 from hookloop.secret import Secret, redact
+from hookloop.trainer.settings import SETTINGS
 
 NOT_KEPT = ("run_dir", "resume")
 """Keys that belong to one run only: running its config again is another run."""
-
-REMOVABLE = (
-    "hooks", "custom_hooks", "metrics", "step", "train_data", "val_data", "test_data",
-    "predict_data",
-    "optimizer", "schedule",
-)  # fmt: skip
-"""Keys whose entries null removes."""
 
 
 def dump(config: Config, run_dir: str | Path | None = None) -> str:
@@ -46,7 +41,11 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
     # A directory that is not made yet: only its depth matters for relative paths.
     home = Path(os.path.abspath(run_dir if run_dir is not None else default_path()))
     plain = {name: _plain(config, (name,), value) for name, value in kept.items()}
-    plain |= {name: _without_removed(plain[name]) for name in REMOVABLE if name in plain}
+    for path in ("custom_hooks", *(path for path, one in SETTINGS.items() if one.removes)):
+        argument, _, name = path.partition(".")
+        holder = cast("dict[str, object]", plain.get(argument) or {}) if name else plain
+        if (key := name or argument) in holder:
+            holder[key] = _without_removed(holder[key])
     plain["import_path"] = _import_path(config, home)
     return plain
 

@@ -18,9 +18,10 @@ from hookloop.config.namespaces import hooks as built_in_hooks
 from hookloop.config.parts.hooks import SETTINGS as HOOK_SETTINGS
 from hookloop.config.parts.signature import Signature, members
 from hookloop.config.registry import HOOKS, LOSSES, OPTIMIZERS, SCHEDULES
-from hookloop.config.schema import ABOUT, BUILT, LEAST, SETTINGS
+from hookloop.config.schema import ABOUT
 from hookloop.every import Every
 from hookloop.trainer.default_hooks import KNOWN_HOOKS
+from hookloop.trainer.settings import FLAT, GROUPS, Group, Setting
 from hookloop.trainer.trainer import Trainer
 
 Schema = dict[str, object]
@@ -62,10 +63,12 @@ def make_schema() -> Schema:
     docs = DOCS | argument_docs(Trainer)
     known = {name: HOOKS.get(name) for name in built_in_hooks()}
     properties: Schema = {"_base_": {"type": ["string", "array"]}}
-    for name in BUILT:
-        properties[name] = _built(name)
-    for name, annotation in {**SETTINGS, **ABOUT}.items():
-        properties[name] = _or_reference(schema_of(annotation, least=LEAST.get(name)))
+    for name, setting in FLAT.items():
+        properties[name] = _of_setting(name, setting)
+    for name, group in GROUPS.items():
+        properties[name] = _group(group, properties.get(name))
+    for name, annotation in ABOUT.items():
+        properties[name] = _or_reference(schema_of(annotation))
     properties["custom_hooks"] = _built("hooks")
     for name, schema in properties.items():
         properties[name] = {**typing.cast("Schema", schema), "description": docs.get(name, "")}
@@ -119,6 +122,28 @@ def _of_member(member: object) -> Schema:
     if issubclass(origin, Sequence) or origin is Iterable:
         return {"type": "array"}
     return ANY
+
+
+def _of_setting(name: str, setting: Setting) -> Schema:
+    if setting.form == "plain":
+        return _or_reference(schema_of(setting.kind, least=setting.least))
+    return _built(name)
+
+
+def _group(group: type[Group], alone: object) -> Schema:
+    """Return the schema of a mapping of settings, or of what may stand for it."""
+    docs = argument_docs(group)
+    inner = {
+        name: {**_of_setting(name, one), "description": docs[name]}
+        for name, one in group.settings().items()
+        if one.form is not None
+    }
+    mapping: Schema = {
+        "type": ["object", "null"],
+        "properties": inner,
+        "additionalProperties": False,
+    }
+    return {"anyOf": [alone, mapping]} if alone else mapping
 
 
 def _or_reference(schema: Schema) -> Schema:

@@ -17,6 +17,7 @@ from hookloop.config.schema import KEYS
 from hookloop.config.tree import REPLACE, Config, Tree
 from hookloop.errors import ArgumentError, ConfigError, Problem, nearest
 from hookloop.runs.layout import RunDir
+from hookloop.runs.moved_settings import MOVED, moved
 
 if TYPE_CHECKING:
     from torch import nn
@@ -113,6 +114,9 @@ def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) 
         message = "a Python file is not read here: that would run it."
         raise ConfigError([Problem(message, show(path))])
     config = _read_file(path)
+    run = RunDir(path.parent)
+    if run.config_file == path and (run.holds_run() or run.log_file.exists()):
+        _move_settings(config)
     bases = config.tree.pop(BASE, [])
     result = Config({}, path)
     searched = _searched(config, path.parent)
@@ -138,6 +142,18 @@ def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) 
     return result
 
 
+def _move_settings(config: Config) -> None:
+    """Bring the config of a run of an earlier version into the form of this one."""
+    old = [name for name in config.tree if name in MOVED]
+    if not old:
+        return
+    tree = moved(config.tree)
+    config.tree.clear()
+    config.tree.update(tree)
+    for key in [key for key in config.marks if key and key[0] in old]:
+        config.marks[(*MOVED[str(key[0])], *key[1:])] = config.marks.pop(key)
+
+
 def _searched(config: Config, home: Path) -> list[str]:
     """List the import directories of a file: relative to itself, so that a child finds them."""
     written = config.tree.get(IMPORT_PATH, str(home))
@@ -152,7 +168,8 @@ def _read_file(path: Path) -> Config:
         if path.suffix == ".py":
             # Before the file is run, because it imports its neighbours.
             extend_import_path([path.parent, Path.cwd()])
-            return read_python(path, shown, KEYS)
+            # With those of before, so that a function of that name is rejected too.
+            return read_python(path, shown, (*KEYS, *MOVED))
         # JSON as well, which YAML includes.
         return read_yaml(path, shown)
     except UnicodeDecodeError as error:

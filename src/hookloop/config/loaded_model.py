@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hookloop.config.tree import Config
 
-DATA = ("val_data", "test_data", "train_data")
+DATA = ("val_data", "data.test", "train_data")
 """Where a batch is taken from: validation data first, because it is not augmented."""
 
 

@@ -16,6 +16,7 @@ from hookloop.engine.hook import Hook
 from hookloop.runs import plain_yaml
 from hookloop.runs.config_values import is_whole
 from hookloop.runs.layout import RunDir
+from hookloop.runs.moved_settings import moved
 from hookloop.short_runs.replay import Make, Replay, replay_run
 from hookloop.short_runs.route import Line, ReplayError, Route, find_routes, parse_span
 from hookloop.short_runs.scratch import scratch_directory
@@ -88,7 +89,7 @@ def _of_config(route: Route) -> Make:
 
 def config_of(run: RunDir, start: Line, overrides: Sequence[str] = ()) -> Config:
     """Return the config of a start, as if it were the file in the directory of the run."""
-    tree = dict(cast("Mapping[str, object]", start["config"]))
+    tree = moved(cast("Mapping[str, object]", start["config"]))
     # Relative to the run, as they were written.
     paths = [str(one) for one in cast("Sequence[object]", tree.get("import_path") or ())]
     tree["import_path"] = [

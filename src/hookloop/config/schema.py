@@ -1,66 +1,12 @@
-"""The keys that a config may have.
-
-A key describes an object to build (with a ``type``), is a setting (a plain value that the Trainer
-gets as it is), or concerns the config itself.
-"""
+"""The keys that a config may have: settings of a training, and what concerns the config itself."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import cast
 
-from hookloop.every import Every
-
-BUILT = (
-    "model",
-    "train_data",
-    "val_data",
-    "test_data",
-    "predict_data",
-    "loss",
-    "step",
-    "metrics",
-    "count_tokens",
-    "prepare",
-    "optimizer",
-    "schedule",
-    "hooks",
-    "default_hooks",
-    "points",
-    "load_from",
-)
-"""Keys whose values describe objects, in the order in which they are built."""
-
-SETTINGS: dict[str, object] = {
-    "mix": str | dict[str, object] | None,
-    "val_mix": Literal["zip"] | None,
-    "max_epochs": int | None,
-    "max_iters": int | None,
-    "epoch_iters": int | None,
-    "limit": dict[str, int] | None,
-    "overfit": int | None,
-    "val_every": Every | int | str | dict[str, object],
-    "val_begin": int,
-    "val_at_start": bool,
-    "accumulate": int | Literal["auto"] | dict[str, int],
-    "clip_norm": float | None,
-    "precision": Literal["fp32", "bf16", "fp16"],
-    "device": str,
-    "compile": bool | dict[str, object],
-    "deterministic": bool | Literal["warn"],
-    "matmul": Literal["highest", "high", "medium"] | None,
-    "run_dir": str | None,
-    "seed": int | None,
-    "resume": bool | str | None,
-    "seed_samples": bool | Literal["workers"],
-    "parallel": str | dict[str, object] | None,
-}
-"""Arguments of the Trainer that are plain values, with their types."""
-
-LEAST = {
-    "max_epochs": 1, "max_iters": 1, "epoch_iters": 1, "overfit": 1, "accumulate": 1,
-    "val_begin": 0,
-}  # fmt: skip
-"""The smallest value that each of these settings may have."""
+from hookloop.config.tree import Tree
+from hookloop.runs.moved_settings import is_group
+from hookloop.trainer.settings import KEYS as OF_TRAINER
 
 ABOUT: dict[str, object] = {
     "name": str | None,
@@ -77,4 +23,25 @@ ABOUT: dict[str, object] = {
 SHOWN = ("name", "run_dir", "resume", "imports", "custom_imports", "import_path")
 """Keys whose values become names of files or modules, so a secret cannot be used there."""
 
-KEYS = (*BUILT, *SETTINGS, *ABOUT)
+KEYS = (*OF_TRAINER, *ABOUT)
+
+
+def has_setting(tree: Tree, path: str) -> bool:
+    """Return whether a config has the setting of a path, such as ``data.limit``.
+
+    >>> has_setting({"val_every": 5}, "val_every"), has_setting({"val_every": 5}, "val_every.begin")
+    (True, False)
+    """
+    argument, _, name = path.partition(".")
+    value = tree.get(argument)
+    if argument == "val_every" and is_group(value) is not bool(name):
+        return False
+    return isinstance(value, dict) and name in value if name else argument in tree
+
+
+def setting_of(tree: Tree, path: str) -> object:
+    """Return the value of a setting; None where the config does not have it."""
+    if not has_setting(tree, path):
+        return None
+    argument, _, name = path.partition(".")
+    return cast("Tree", tree[argument])[name] if name else tree[argument]

@@ -24,7 +24,7 @@ class ConfigView(dict[str, object]):
     def __missing__(self, name: str) -> object:
         raise KeyError(
             f"the config has no '{name}'.{nearest(name, self)} Set it with "
-            f"Trainer(config={{'{name}': ...}})."
+            f"Trainer(setup=Setup(config={{'{name}': ...}}))."
         )
 
     def find(self, path: str, default: object = None) -> object:

@@ -129,7 +129,8 @@ def _loading(facts: Facts) -> str:
     made = "`config.yaml` says what the model is made of. " if facts.config else ""
     further = (
         "\n\nTo train on from these weights, give them to a config: "
-        f"`hookloop train config.yaml load_from={facts.weights}`. A config is code: read it first."
+        f"`hookloop train config.yaml setup.load_from={facts.weights}`. A config is code: read it "
+        "first."
     )
     return (
         f"{made}Make the model, and load the weights with torch alone:\n\n"

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hookloop.runs.layout import RunDir
+from hookloop.runs.moved_settings import moved_key
 from hookloop.runs.reading import read_bytes
 
 LARGEST = 1_000_000
@@ -57,7 +58,8 @@ def _read(path: Path) -> dict[str, object]:
         return {}
     if len(data) > LARGEST:
         raise ValueError(f"'{path.name}' is larger than {LARGEST} bytes")
-    return parse_config(data.decode("utf-8", "replace"))
+    values = parse_config(data.decode("utf-8", "replace"))
+    return {moved_key(key): value for key, value in values.items()}
 
 
 def parse_config(text: str) -> dict[str, object]:

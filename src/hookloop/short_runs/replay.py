@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import eq
 from pathlib import Path
@@ -54,6 +54,7 @@ from hookloop.short_runs.route import Line, ReplayError, Route, Stretch
 from hookloop.short_runs.scratch import scratch_directory
 from hookloop.short_runs.short_run import short_run
 from hookloop.trainer.intended_changes import Resume
+from hookloop.trainer.settings import Validation
 from hookloop.trainer.trained_with import describe_training
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
@@ -363,9 +364,10 @@ class _Replaying:
     def _arguments(self, stretch: Stretch, directory: Path) -> Mapping[str, object]:
         given = dict(self._make(directory, stretch.start))
         given |= stretch.limits
-        every = given.get("val_every")
+        when = Validation.parse(given.get("val_every", "1 epoch"))
+        every = when.every
         if isinstance(every, Every | int | str) and Every.parse(every).unit == "seconds":
-            given["val_every"], self._has_clock = NEVER, True
+            given["val_every"], self._has_clock = replace(when, every=NEVER), True
         return given
 
     def _observers(self, stretch: Stretch) -> list[Hook]:

@@ -30,8 +30,9 @@ from hookloop.runs.checkpoint_names import SUFFIX, directory_name
 from hookloop.short_runs.short_run import Arguments, short_run, shortened
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.inputs import expected_progress
+from hookloop.trainer.settings import Validation, gathered, spread
 from hookloop.trainer.state.run_state import RunState
-from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
+from hookloop.trainer.val_intervals import StreamValidation, make_validation
 
 if TYPE_CHECKING:
     from hookloop.engine.progress import Progress
@@ -206,17 +207,15 @@ def _now(run: Run) -> float:
 
 def _each_once(given: Arguments) -> Arguments:
     """Return the arguments of a training that makes each thing once."""
-    limit = cast("Mapping[str, int]", given.get("limit") or {})
-    return {
-        **given,
-        "limit": {phase: min(COUNT, limit.get(phase, COUNT)) for phase in PHASES},
+    by_path = spread(given)
+    limit = cast("Mapping[str, int]", by_path.get("data.limit") or {})
+    changed: dict[str, object] = {
+        "data.limit": {phase: min(COUNT, limit.get(phase, COUNT)) for phase in PHASES},
         "max_epochs": 1,
         "max_iters": None,
-        "epoch_iters": None,
-        "val_every": "1 epoch",
-        "val_begin": 0,
-        "val_at_start": False,
+        "data.epoch_iters": None,
     }
+    return {**gathered(by_path | changed), "val_every": "1 epoch"}
 
 
 def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:
@@ -240,16 +239,18 @@ def _expect(trial: Trial, named: Arguments) -> None:
     """Note the length of the whole training and of its validations."""
     progress = expected_progress(named, named.get("train_data"))
     trial.total_iters = progress.total_iters
-    data, limit = named.get("val_data"), cast("Mapping[str, int]", named.get("limit") or {})
+    by_path = spread(named)
+    data = by_path.get("val_data")
+    limit = cast("Mapping[str, int]", by_path.get("data.limit") or {})
     if data is None:
         trial.validations = trial.total_val_batches = trial.all_val_batches = 0
         return
     streams = open_streams(data, "val_data", limit=limit.get("val"))  # type: ignore[arg-type]
     lengths = {name: source.num_batches for name, source in streams.items()}
-    if (overfit := cast("int | None", named.get("overfit"))) is not None:
+    if (overfit := cast("int | None", by_path.get("data.overfit"))) is not None:
         lengths = dict.fromkeys(lengths, overfit)
-    given = cast("Interval | Mapping[str, Interval]", named.get("val_every") or "1 epoch")
-    when = make_validation(given, 0, False, streams, World())
+    given = Validation.parse(named.get("val_every") or "1 epoch")
+    when = make_validation(given.every, 0, False, streams, World())
     intervals = when.intervals if isinstance(when, StreamValidation) else {}
     counts = {
         name: _count_validations(intervals.get(name, when.every), progress) for name in lengths

@@ -15,6 +15,7 @@ from hookloop.checkpoint.state.compare import Difference, compare
 from hookloop.engine.hook import Hook, acts_at
 from hookloop.engine.points import POINTS, PointTable
 from hookloop.engine.run import Run
+from hookloop.trainer.settings import gathered, spread
 from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
 
@@ -84,7 +85,7 @@ def tiny_trainer(*hooks: Hook, **options: Any) -> Trainer:  # noqa: ANN401 - as 
     parts: dict[str, Any] = {
         "train_data": _tiny_data(shuffle=True),
         "val_data": _tiny_data(),
-        "test_data": _tiny_data(),
+        "data": {"test": _tiny_data()},
         "loss": torch.nn.functional.cross_entropy,
         "metrics": {"accuracy": _accuracy},
         "max_epochs": 2,
@@ -96,7 +97,7 @@ def tiny_trainer(*hooks: Hook, **options: Any) -> Trainer:  # noqa: ANN401 - as 
         parts["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     if "step" in options:
         del parts["loss"]  # A Trainer rejects both together.
-    return Trainer(model, hooks=hooks, **(parts | options))
+    return Trainer(model, hooks=hooks, **gathered(spread(parts) | spread(options)))
 
 
 def assert_hook_contract(

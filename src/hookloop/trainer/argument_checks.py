@@ -34,6 +34,9 @@ def check_given(given: Given) -> None:
 
     What the parts hold is checked where they are used; this is about what a user most often gives
     instead of them.
+
+    Args:
+        given: The arguments by the paths of their settings.
     """
     if "model" not in given:
         raise ArgumentError("Trainer needs a model: Trainer(model, train_data=..., ...).")
@@ -41,7 +44,7 @@ def check_given(given: Given) -> None:
         if given.get(name) is not None:
             # So that a config can show the line of the key.
             with caused_by(name):
-                check(name, given[name])
+                check(name.rpartition(".")[2], given[name])
 
 
 def _check_directory(name: str, value: object) -> None:
@@ -58,6 +61,7 @@ def _check_model(name: str, value: object) -> None:
 
 
 def _check_data(name: str, value: object) -> None:
+    name = name if name.endswith("_data") else f"{name}_data"  # As its stream is called.
     for stream, one in value.items() if isinstance(value, Mapping) else [("", value)]:
         where = f"{name}[{stream!r}]" if stream else name
         if isinstance(one, type):
@@ -225,8 +229,8 @@ _CHECKS: dict[str, Callable[[str, object], None]] = {
     "model": _check_model,
     "train_data": _check_data,
     "val_data": _check_data,
-    "test_data": _check_data,
-    "predict_data": _check_data,
+    "data.test": _check_data,
+    "data.predict": _check_data,
     "loss": _check_loss,
     "step": _check_step,
     "optimizer": _check_optimizer,
@@ -234,13 +238,13 @@ _CHECKS: dict[str, Callable[[str, object], None]] = {
     "metrics": _check_metrics,
     "hooks": _check_hooks,
     "default_hooks": _check_default_hooks,
-    "points": _check_points,
-    "load_from": _check_load_from,
-    "seed_samples": _check_seed_samples,
-    "count_tokens": _check_count_tokens,
-    "limit": _check_limit,
-    "overfit": _check_overfit,
     "run_dir": _check_directory,
+    "setup.points": _check_points,
+    "setup.load_from": _check_load_from,
+    "data.seed_samples": _check_seed_samples,
+    "data.count_tokens": _check_count_tokens,
+    "data.limit": _check_limit,
+    "data.overfit": _check_overfit,
 }
 
 

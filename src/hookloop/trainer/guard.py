@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hookloop import peers
 from hookloop.arguments import check_names, check_values, missing_attribute
 from hookloop.errors import ArgumentError
+from hookloop.trainer import settings
 from hookloop.trainer.argument_checks import check_given
 
 _LIMITS = ("max_epochs", "max_iters")
@@ -32,9 +33,9 @@ class Guarded:
         # before the first line.
         def __new__(cls, *args: object, **named: object) -> Self:
             """Check the arguments before the constructor does."""
-            check_names(cls, args, named, peers.ARGUMENTS, peers.ADVICE)
+            check_names(cls, args, named, peers.ARGUMENTS, settings.advice())
             given = inspect.signature(cls).bind_partial(*args, **named).arguments
-            check_given(given)
+            check_given(settings.spread(given))
             check_values(cls, args, named)
             return super().__new__(cls)
 
@@ -65,6 +66,7 @@ def _check_settable(trainer: object, name: str) -> None:
     arguments = inspect.signature(type(trainer)).parameters
     meant = next(iter(get_close_matches(name, arguments, 1, 0.85)), None)
     meant = meant or peers.translation(name, peers.ARGUMENTS, (*_LIMITS, "hooks"))
+    meant = meant or settings.instead_of(name)
     if meant is None or name.startswith("_"):
         return
     if meant in _LIMITS:
@@ -72,7 +74,7 @@ def _check_settable(trainer: object, name: str) -> None:
     elif meant == "hooks":
         instead = "give it to Trainer(...), or attach a function with @trainer.on(...)"
     else:
-        instead = f"give it to Trainer({meant}=...)"
+        instead = f"give it to Trainer({settings.in_python(meant)})"
     raise ArgumentError(
         f"trainer.{name} cannot be set: '{meant}' was read when the Trainer was made, so it would "
         f"have no effect. Instead, {instead}."

@@ -24,6 +24,7 @@ from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric
 from hookloop.trainer.compilation import Compile, compile_model
 from hookloop.trainer.preparation import Cast, Prepare, Prepared
+from hookloop.trainer.settings import spread
 from hookloop.update.update import Update
 
 
@@ -193,7 +194,9 @@ def expected_progress(arguments: Mapping[str, object], data: object) -> Progress
         arguments: Those of the Trainer that are plain values.
         data: The training data, if there is any.
     """
-    limit, overfit = arguments.get("limit"), cast("int | None", arguments.get("overfit"))
+    given_by_path = spread(arguments)
+    limit = given_by_path.get("data.limit")
+    overfit = cast("int | None", given_by_path.get("data.overfit"))
     if limit is not None:
         check_limit(limit)
     if overfit is not None and data is not None and not isinstance(data, Mapping):
@@ -201,10 +204,10 @@ def expected_progress(arguments: Mapping[str, object], data: object) -> Progress
         data = [None] * (overfit if length is None else min(overfit, length))
     limits, given = DataLimits(cast("Limit | None", limit), None), cast("TrainData | None", data)
     accumulate = cast("Accumulate", arguments.get("accumulate", 1))
-    wanted = cast("int | None", arguments.get("epoch_iters"))
+    wanted = cast("int | None", given_by_path.get("data.epoch_iters"))
     epoch_iters = limits.epoch_iters(wanted, given, accumulate)
     # A source for its length only: the Trainer makes the one that is read.
-    mix = cast("Mix | None", arguments.get("mix"))
+    mix = cast("Mix | None", given_by_path.get("data.mix"))
     source = limits.train(given, accumulate, epoch_iters, mix=mix)
     max_epochs, max_iters = (
         cast("int | None", arguments.get(name)) for name in ("max_epochs", "max_iters")
@@ -241,7 +244,7 @@ def note_streams(error: Exception, run: Run) -> None:
     if missing:
         error.add_note(
             "In training, the step gets a mapping with a batch of each stream "
-            f"({', '.join(streams)}). Here it gets {here} such streams and val_mix='zip'."
+            f"({', '.join(streams)}). Here it gets {here} such streams and Data(val_mix='zip')."
         )
 
 

@@ -17,6 +17,7 @@ from hookloop.hooks.measuring.record_environment import describe_torch
 from hookloop.runs.environment import variables
 from hookloop.runs.interventions import last_start, packed
 from hookloop.runs.layout import RunDir
+from hookloop.runs.moved_settings import moved
 from hookloop.runs.policy import NOT_COMPARED
 from hookloop.runs.records import plain
 from hookloop.runs.trees import Difference, differences
@@ -94,7 +95,7 @@ def _differences(
     for tree in trees:
         old, new = before.get(tree), plain(start[tree])
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            for one in differences(old, new, is_equal=eq):
+            for one in differences(moved(old), new, is_equal=eq):
                 if one.path.partition(".")[0] not in NOT_COMPARED:
                     found.setdefault(one.path, one)
     return list(found.values())

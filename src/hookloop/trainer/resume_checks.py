@@ -13,34 +13,15 @@ from typing import TYPE_CHECKING, cast
 from hookloop.errors import CheckpointError, nearest
 from hookloop.every import Every
 from hookloop.runs import trees
+from hookloop.runs.moved_settings import moved
 from hookloop.runs.records import plain
 from hookloop.runs.trees import NOTHING, Difference
 from hookloop.secret import fingerprints
+from hookloop.trainer.settings import GROUPS, compared
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run
     from hookloop.trainer.preparation import Prepared
-
-COMPARED = (
-    "mix",
-    "limit",
-    "overfit",
-    "epoch_iters",
-    "val_every",
-    "val_begin",
-    "val_at_start",
-    "accumulate",
-    "clip_norm",
-    "precision",
-    "compile",
-    "deterministic",
-    "matmul",
-    "prepare",
-    "seed",
-    "seed_samples",
-)
-"""Plain arguments of the Trainer that change its numbers: kept in checkpoints and compared. What is
-not here may differ freely: where a run is, on which device, and how long it is."""
 
 FIXED = ("type", "amsgrad", "centered")
 """Settings of an optimizer on which the form of its state depends."""
@@ -50,16 +31,19 @@ _log = logging.getLogger("hookloop")
 
 def plain_arguments(given: Mapping[str, object], prepared: Prepared) -> dict[str, object]:
     """Return the arguments of a Trainer that a resume compares, as plain values."""
-    values = {name: given[name] for name in COMPARED if name in given}
-    every = values["val_every"]
+    values = compared(given)
+    when, data = (cast("dict[str, object]", values[name]) for name in ("val_every", "data"))
+    every = when["every"]
     if isinstance(every, Mapping):
-        values["val_every"] = {str(name): str(one) for name, one in every.items()}
+        when["every"] = {str(name): str(one) for name, one in every.items()}
     else:
-        values["val_every"] = str(Every.parse(cast("Every | int | str", every)))
-    if callable(values.get("mix")):
-        values["mix"] = "a function"  # Another one may do the same.
-    values["prepare"] = prepared.describe()
-    return {name: plain(value) for name, value in values.items()}
+        when["every"] = str(Every.parse(cast("Every | int | str", every)))
+    if not (when["begin"] or when["at_start"]):
+        values["val_every"] = when["every"]
+    if callable(data["mix"]):
+        data["mix"] = "a function"  # Another one may do the same.
+    cast("dict[str, object]", values["setup"])["prepare"] = prepared.describe()
+    return cast("dict[str, object]", plain(values))
 
 
 def kinds_of(run: Run) -> dict[str, object]:
@@ -106,11 +90,13 @@ def compare(
     _check_kinds(kinds, label, change)
     found = _config_differences(run, checkpoint)
     named = {one.path.partition(".")[0] for one in found}
-    saved = cast("dict[str, object]", checkpoint.get("arguments") or {})
+    saved = moved(cast("dict[str, object]", checkpoint.get("arguments") or {}))
     both = [name for name in run.arguments if name in saved and name not in named]
-    arguments = find_differences(
-        {name: saved[name] for name in both}, {name: run.arguments[name] for name in both}
-    )
+    arguments = [
+        one
+        for name in both
+        for one in find_differences(*_in_both(saved[name], run.arguments[name], name), name)
+    ]
     for what, differences in (("a changed config", found), ("other arguments", arguments)):
         unexpected = [str(one) for one in differences if not is_meant(one.path, change)]
         if unexpected:
@@ -121,6 +107,14 @@ def compare(
     shapes = find_differences(_without_defaults(old, new), _without_defaults(new, old))
     every = (*found, *arguments, *kinds, *shapes)
     return list({one.path: one for one in every if is_meant(one.path, change)}.values())
+
+
+def _in_both(old: object, new: object, name: str) -> tuple[object, object]:
+    """Return the settings of a group that an older checkpoint has as well."""
+    if name not in GROUPS or not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return old, new
+    names = [one for one in new if one in old]
+    return {one: old[one] for one in names}, {one: new[one] for one in names}
 
 
 def is_meant(path: str, change: Sequence[str]) -> bool:
@@ -142,7 +136,8 @@ def _check_names(run: Run, checkpoint: Mapping[str, object], change: Sequence[st
     """Reject a name that is neither a part nor an argument nor a key of the config."""
     shapes = _shapes(_schedules_of(run)) if run.schedules else {}
     kinds = _without_defaults(kinds_of(run)) | _without_defaults(shapes)
-    given = (kinds, run.arguments, dict(run.config), checkpoint.get("config") or {})
+    saved = moved(cast("dict[str, object]", checkpoint.get("config") or {}))
+    given = (kinds, run.arguments, dict(run.config), saved)
     known = [path for tree in given for path in _paths(tree)]
     for name in change:
         if not any(is_meant(path, [name]) for path in known):
@@ -231,7 +226,7 @@ def _may_change(one: Difference) -> bool:
 def _config_differences(run: Run, checkpoint: Mapping[str, object]) -> list[Difference]:
     if not (run.config and checkpoint.get("config")):
         return []
-    old, new = cast("dict[str, object]", checkpoint["config"]), dict(run.config)
+    old, new = moved(cast("dict[str, object]", checkpoint["config"])), dict(run.config)
     for config in (old, new):
         config.pop("import_path", None)  # It depends on where the run is, not what it does.
     # In the form of the saved one, which went through `plain`: infinities and objects are text

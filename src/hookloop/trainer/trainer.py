@@ -17,17 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.saving.checkpoints import Checkpoints
-from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
-from hookloop.data.limits import DataLimits, Limit
-from hookloop.data.mixing.weights import Mix
-from hookloop.data.reading.exactness import SeedSamples
+from hookloop.data.limits import DataLimits
 from hookloop.data.stream import Batches
 from hookloop.engine.hook import FunctionHook, Hook, Priority
 from hookloop.engine.loop import Assembly, Loop
 from hookloop.engine.plan import Plan
-from hookloop.engine.points import Point, PointTable
+from hookloop.engine.points import PointTable
 from hookloop.engine.run import Phase, Run
 from hookloop.errors import caused_by
 from hookloop.every import Every
@@ -41,10 +38,10 @@ from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
-from hookloop.trainer.arithmetic import Arithmetic, Deterministic, Matmul
+from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compilation import Compile
-from hookloop.trainer.counting import CountTokens, start_counting
+from hookloop.trainer.counting import start_counting
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
 from hookloop.trainer.guard import Guarded
@@ -67,11 +64,11 @@ from hookloop.trainer.model_table import count_parameters
 from hookloop.trainer.other_weights import using_checkpoint
 from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
-from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.trainer.resume_checks import plain_arguments
 from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
+from hookloop.trainer.settings import Data, Setup, Validation
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
 from hookloop.trainer.state.roots import RootsOfRun
@@ -107,13 +104,7 @@ class Trainer(Guarded):
     Args:
         model: The module to train.
         train_data: Any iterable of batches, or a mapping from names to several of them.
-        mix: How several streams are mixed: ``"zip"``, ``"cycle"``, ``"in order"``, or weights,
-            ``{"a": 3, "b": 1}``, which may change along the run.
         val_data: The same as ``train_data``, for validation.
-        test_data: The same for `test`.
-        val_mix: ``"zip"`` gives a step a batch of each stream of ``val_data`` and ``test_data`` at
-            once; by default each stream is evaluated by itself.
-        predict_data: The same for `predict`; its targets, if there are any, are ignored.
         loss: ``loss(output, targets)`` for batches of (inputs, targets), or of mappings with
             ``input`` and ``target``.
         step: Instead of ``loss``, ``step(run, batch)``, which returns the loss or a mapping with
@@ -128,45 +119,27 @@ class Trainer(Guarded):
         max_epochs: Epochs to train.
         max_iters: Iterations to train. With both limits, the one that is reached first ends the
             training.
-        epoch_iters: Iterations per epoch; by default the length of the data.
-        limit: How much to read at most: for ``"train"`` iterations of an epoch, for ``"val"`` and
-            ``"test"`` batches of each stream: ``{"train": 100, "val": 10}``.
-        overfit: Train and validate on only this many batches, the same ones in every epoch.
-        val_every: How often to validate: ``"1 epoch"``, ``500`` (iterations), ``"10 min"``; or a
-            mapping from streams' names to intervals.
-        val_begin: First epoch or iteration after which to validate, in the unit of ``val_every``.
-        val_at_start: Whether to validate before training.
+        val_every: How often to validate: ``"1 epoch"``, ``500`` (iterations), ``"10 min"``; a
+            mapping from streams' names to intervals; or a `Validation`, which also says when to
+            begin.
         accumulate: Microbatches per iteration; ``{0: 1, "5 epochs": 4}`` changes it during the run,
             ``"auto"`` splits batches when memory runs out.
-        count_tokens: A function that returns how many tokens a batch has, for intervals such as
-            ``"2M tokens"``; by default the number of elements of its ``input_ids``.
         clip_norm: Limit of the gradients' norm; None for no limit.
         precision: ``"fp32"``, or for mixed precision ``"bf16"`` or ``"fp16"``.
         device: Where to train: ``"cpu"``, ``"cuda:1"``; ``"auto"`` for the best device there is.
         compile: Whether to compile the model, in place; or options for ``torch.compile``:
             ``{"mode": "max-autotune", "dynamic": True}``.
-        deterministic: True allows only operations that repeat their bits, ``"warn"`` warns about
-            the others.
-        matmul: How exactly float32 matrices are multiplied: ``"highest"``, ``"high"``,
-            ``"medium"``.
-        prepare: What to do to the model first: ``[ChannelsLast(), Cast("bf16")]``.
         hooks: Your hooks, or a mapping from names to them.
         default_hooks: Changes to the default hooks, by name: a hook replaces one, None removes it.
             False removes all of them.
-        points: Mount points of your own.
         run_dir: The run's directory; by default a new one under ``runs/``.
         seed: Seed for Python, NumPy and torch, set when training starts: after all is built.
         resume: True continues the run in ``run_dir``; ``"auto"`` does so too, or begins it if it is
             not there; a path continues that run or checkpoint. A `Resume` also says what differs on
             purpose.
-        load_from: A checkpoint with the weights to start from, or a `Pretrained` that says how to
-            take them.
-        seed_samples: Where the workers of a DataLoader get their random numbers. With True, they
-            follow from the sample's place in the data, so a resume repeats them; ``"workers"``
-            leaves them to torch, and a resume repeats them too; False leaves them to torch
-            altogether.
         parallel: How several ranks work together: ``"replicated"``, or a mapping of settings.
-        config: The effective config, kept in the run directory and in checkpoints.
+        data: What else is read, how, and how much of it: a `Data`, or a mapping of its settings.
+        setup: What is settled once, before the first iteration: a `Setup`, or a mapping.
 
     Example:
         >>> import torch
@@ -189,11 +162,7 @@ class Trainer(Guarded):
         model: torch.nn.Module,
         *,
         train_data: Batches | Mapping[str, Batches] | None = None,
-        mix: Mix | None = None,
-        val_mix: Literal["zip"] | None = None,
         val_data: Batches | Mapping[str, Batches] | None = None,
-        test_data: Batches | Mapping[str, Batches] | None = None,
-        predict_data: Batches | Mapping[str, Batches] | None = None,
         loss: Loss | None = None,
         step: Step | Update | Mapping[str, Step] | None = None,
         optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
@@ -201,55 +170,47 @@ class Trainer(Guarded):
         metrics: Mapping[str, Metric] | Accumulating | None = None,
         max_epochs: int | None = None,
         max_iters: int | None = None,
-        epoch_iters: int | None = None,
-        limit: Limit | None = None,
-        overfit: int | None = None,
-        val_every: Every | int | str | Mapping[str, Every | int | str] = "1 epoch",
-        val_begin: int = 0,
-        val_at_start: bool = False,
+        val_every: Validation | Every | int | str | Mapping[str, Any] = "1 epoch",
         accumulate: Accumulate = 1,
-        count_tokens: CountTokens | None = None,
         clip_norm: float | None = None,
         precision: Precision = "fp32",
         device: str | torch.device = "auto",
         compile: Compile = False,
-        deterministic: Deterministic = False,
-        matmul: Matmul | None = None,
-        prepare: Prepare = None,
         hooks: Iterable[Hook] | Mapping[str, Hook | None] | None = None,
         default_hooks: Mapping[str, Hook | None] | Literal[False] | None = None,
-        points: Iterable[Point | str] = (),
         run_dir: str | Path | None = None,
         seed: int | None = None,
         resume: Resume | bool | str | Path | None = None,
-        load_from: Pretrained | str | Path | None = None,
-        seed_samples: SeedSamples = True,
         parallel: Parallel | Mapping[str, object] | str | None = None,
-        config: Mapping[str, object] | None = None,
+        data: Data | Mapping[str, Any] | None = None,
+        setup: Setup | Mapping[str, Any] | None = None,
     ) -> None:
+        arguments, when = locals(), Validation.parse(val_every)
+        data, setup = Data.parse(data), Setup.parse(setup)
         together = Parallel.parse(parallel)
         world = replace(World.from_environment(), logical=together.logical or 0)
         standard = build_default_hooks(default_hooks, is_alone=world.is_alone or world.logical > 0)
-        self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(points))
-        start, where = Start(run_dir, resume, load_from), choose_device(device, world)
-        arithmetic, self._count_tokens = Arithmetic(deterministic, matmul), count_tokens
-        self._prepared = place_model(model, where, compile, prepare, precision)
-        self._limits = limits = DataLimits(limit, overfit, seed_samples)
-        epoch_iters = limits.epoch_iters(epoch_iters, train_data, accumulate)
-        source = limits.train(train_data, accumulate, epoch_iters, mix=mix, seed=seed)
+        self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(setup.points))
+        start, where = Start(run_dir, resume, setup.load_from), choose_device(device, world)
+        arithmetic = Arithmetic(setup.deterministic, setup.matmul)
+        self._count_tokens = data.count_tokens
+        self._prepared = place_model(model, where, compile, setup.prepare, precision)
+        self._limits = limits = DataLimits(data.limit, data.overfit, data.seed_samples)
+        epoch_iters = limits.epoch_iters(data.epoch_iters, train_data, accumulate)
+        source = limits.train(train_data, accumulate, epoch_iters, mix=data.mix, seed=seed)
         check_mixture(source, loss)
         self.run = Run(
             model=model,
             optimizers=named_optimizers(optimizer, model),
             schedules=named_schedules(schedule),
             train_data=source,
-            val_data=limits.val(val_data, val_mix),
-            test_data=limits.test(test_data, val_mix),
-            predict_data=limits.predict(predict_data),
+            val_data=limits.val(val_data, data.val_mix),
+            test_data=limits.test(data.test, data.val_mix),
+            predict_data=limits.predict(data.predict),
             metrics=MetricStore(),
             plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
             dir=Path(run_dir or "runs"),  # Until the session opens the real one.
-            config=show_references(config or {}),  # Hooks, files and trackers see no secret.
+            config=show_references(setup.config or {}),  # Hooks, files and trackers see no secret.
             world=world,
             ranks=Ranks(world, together.timeout),
             device=where,
@@ -257,7 +218,9 @@ class Trainer(Guarded):
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
             loss_function=loss,
             step_function=step,
-            arguments=plain_arguments(locals(), self._prepared),
+            arguments=plain_arguments(
+                arguments | {"data": replace(data, epoch_iters=epoch_iters)}, self._prepared
+            ),
         )
         join_ranks(self.run, together)
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
@@ -274,7 +237,7 @@ class Trainer(Guarded):
             self._updates,
             metrics=watching_first_calls(self.run.meters),
             validation=make_validation(
-                val_every, val_begin, val_at_start, self.run.val_data, world
+                when.every, when.begin, when.at_start, self.run.val_data, world
             ),
             sizes=GroupSizes(accumulate),
             epoch_iters=epoch_iters,
@@ -435,7 +398,7 @@ class Trainer(Guarded):
         Args:
             data: Batches of inputs, or of (inputs, targets), whose targets are ignored; a tensor
                 as a single batch; or the name of a stream: ``"test_data"``, ``"val_data.clean"``.
-                By default ``predict_data=`` of the Trainer.
+                By default ``Data(predict=...)`` of the Trainer.
             to: A file that ends in ``.csv``, ``.parquet`` or ``.npz``, written batch by batch; or a
                 function that gets the output for each batch.
             step: ``step(run, batch)`` that returns the output, where the model is not simply called

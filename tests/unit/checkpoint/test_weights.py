@@ -105,7 +105,9 @@ def test_the_averaged_weights_can_be_taken(tmp_path):
 def test_a_run_starts_with_the_weights_and_nothing_else(tmp_path):
     first = make_trainer(hooks=[SaveCheckpoint()], run_dir=tmp_path / "one")
     first.train()
-    trainer = make_trainer(load_from=tmp_path / f"one/{epoch_file(1)}", model=make_model(5))
+    trainer = make_trainer(
+        setup={"load_from": tmp_path / f"one/{epoch_file(1)}"}, model=make_model(5)
+    )
 
     @trainer.on("before_train")
     def look(run):

@@ -26,7 +26,7 @@ max_epochs: 2
 model: {type: torch.nn.Linear, in_features: 2, out_features: 1}
 train_data: cli_project.batches
 val_data: {type: cli_project.batches, seed: 1}
-test_data: {type: cli_project.batches, seed: 2}
+data: {test: {type: cli_project.batches, seed: 2}}
 loss: mse_loss
 optimizer: {type: SGD, lr: 0.1}
 default_hooks: {console: null}

@@ -34,7 +34,7 @@ def test_keys_of_the_config() -> None:
     assert offered("train", "config.yaml", "max_e") == ["max_epochs="]
     assert offered("train", "config.yaml", "mod") == ["model."]
     assert offered("train", "config.yaml", "model.in") == ["model.in_features="]
-    assert offered("train", "config.yaml", "seed=1", "epoch_") == ["epoch_iters="]
+    assert offered("train", "config.yaml", "seed=1", "data.epoch_") == ["data.epoch_iters="]
 
 
 def test_hooks_and_their_parameters() -> None:
@@ -52,8 +52,8 @@ def test_hooks_and_their_parameters() -> None:
 def test_values_of_settings_that_have_few() -> None:
     assert offered("train", "config.yaml", "precision=b") == ["precision=bf16"]
     assert offered("train", "config.yaml", "precision", "=", "b") == ["bf16"]  # As bash splits it.
-    assert offered("train", "config.yaml", "val_at_start=") == [
-        "val_at_start=true", "val_at_start=false",
+    assert offered("train", "config.yaml", "setup.deterministic=") == [
+        "setup.deterministic=true", "setup.deterministic=false", "setup.deterministic=warn",
     ]  # fmt: skip
     assert offered("train", "config.yaml", "optimizer.lr=") == []
 

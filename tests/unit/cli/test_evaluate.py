@@ -40,7 +40,7 @@ def test_the_checkpoint_that_was_loaded_is_named_and_not_a_damaged_newer_one(
 
 def test_a_checkpoint_of_the_run_is_chosen_by_its_path(run: Path, invoke: Invoke) -> None:
     first = invoke("validate", "runs/a", "--checkpoint", f"runs/a/{epoch_file(1)}")
-    second = invoke("validate", "runs/a", f"load_from=runs/a/{epoch_file(2)}")
+    second = invoke("validate", "runs/a", f"setup.load_from=runs/a/{epoch_file(2)}")
     assert first.stdout.startswith(f"runs/a/{epoch_file(1)}")
     assert second.stdout.startswith(f"runs/a/{epoch_file(2)}")
     assert number(first.stdout) > number(second.stdout)

@@ -69,7 +69,7 @@ def test_several_streams_are_shown_as_the_model_sees_them(
     net: Path, invoke: Invoke, mix: str
 ) -> None:
     (net / "two_streams.py").write_text(TWO_STREAMS)
-    result = invoke("model", "two_streams.py", f"mix={mix}")
+    result = invoke("model", "two_streams.py", f"data.mix={mix}")
     assert result.exit_code == 0, result.output
     sizes = {"in order": "5", "cycle": "7"}  # Of the first stream, or of both, one after the other.
     assert f"Net                 float32[{sizes[mix]}, 1]" in result.stdout

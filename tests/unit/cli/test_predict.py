@@ -48,7 +48,7 @@ def test_a_file_of_inputs(invoke: Invoke, run: str) -> None:
 
 
 def test_predict_data_of_the_config(invoke: Invoke, run: str) -> None:
-    data = "predict_data={type: cli_project.batches, seed: 7, count: 2}"
+    data = "data.predict={type: cli_project.batches, seed: 7, count: 2}"
     assert invoke("predict", run, "predict_data", data, "--to", "out.csv").exit_code == 0
     assert len(Path("out.csv").read_text().splitlines()) == 17
 

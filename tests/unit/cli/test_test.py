@@ -18,7 +18,7 @@ def test_other_data_gives_other_numbers(project: Path, invoke: Invoke) -> None:
 
 
 def test_a_config_without_such_data_is_rejected(project: Path, invoke: Invoke) -> None:
-    result = invoke("test", "config.yaml", "test_data=null")
+    result = invoke("test", "config.yaml", "data.test=null")
     assert result.exit_code == 2
     assert "There is nothing to evaluate: give test_data=." in result.stderr
 

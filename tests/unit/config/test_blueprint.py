@@ -64,7 +64,12 @@ def test_problems_of_the_command_line_say_so(write: Write) -> None:
         ("batch_size: 3", "batch_size: there is no such key. Did you mean 'train_data.batch_size'"),
         ("learning_rate: 3", "learning_rate: there is no such key. Did you mean 'optimizer.lr'"),
         ("callbacks: []", "callbacks: there is no such key. Did you mean 'hooks'"),
-        ("data: []", "data: there is no such key. Did you mean 'train_data'"),
+        ("data: []", "The data to train on is 'train_data'"),
+        ("data: {type: x}", "The data to train on is 'train_data'"),
+        ("limit: {val: 3}", "limit: there is no such key. Write data.limit: it is in the group"),
+        ("steps_per_epoch: 3", "no such key. Did you mean 'data.epoch_iters'"),
+        ("setup: {matmull: high}", "setup has no argument 'matmull'. Did you mean 'matmul'"),
+        ("val_every: {every: 3, strat: 2}", "val_every has no argument 'strat'"),
         ("logger: x", "logger: there is no such key. In Python, writers are hooks"),
         ("zebra: 3", "zebra: there is no such key. Write a value of your own as"),
         (
@@ -159,12 +164,15 @@ def test_problems_of_the_command_line_say_so(write: Write) -> None:
         ("imports: missing_module", "'missing_module' could not be imported: ModuleNotFoundError"),
         ("imports: 3", "imports: expected str | list[str], got 3."),
         (
-            "load_from: {pth: a.pth, path: b}",
+            "setup: {load_from: {pth: a.pth, path: b}}",
             "Pretrained has no argument 'pth'. Did you mean 'path'",
         ),
-        ("load_from: 3", "load_from: expected str | None, got 3."),
-        ("points: [generated]", "points[0]: 'generated' cannot be a mount point"),
-        ("points: [{name: after_x, argz: [a]}]", "Point has no argument 'argz'. Did you mean 'arg"),
+        ("setup: {load_from: 3}", "setup.load_from: expected str | None, got 3."),
+        ("setup: {points: [generated]}", "setup.points[0]: 'generated' cannot be a mount point"),
+        (
+            "setup: {points: [{name: after_x, argz: [a]}]}",
+            "Point has no argument 'argz'. Did you mean 'arg",
+        ),
     ],
 )
 def test_a_problem_is_worded_for_its_user(write: Write, text: str, message: str) -> None:
@@ -217,7 +225,7 @@ def test_a_good_config_has_no_problems(write: Write) -> None:
             + "metrics: {mae: proj.difference, mse: {type: MeanSquaredError}}\n"
             + "optimizer: {type: AdamW, lr: 1, betas: [0.9, 0.99]}\n"
             + "schedule: {type: OneCycleLR, max_lr: 1, total_steps: auto}\n"
-            + "max_iters: 1e3\nvars: {anything: 3}\nname: test\npoints: [after_x]\n"
+            + "max_iters: 1e3\nvars: {anything: 3}\nname: test\nsetup: {points: [after_x]}\n"
         )
     )
     assert isinstance(blueprint, Blueprint)

@@ -101,9 +101,9 @@ def test_steps_and_metrics_are_functions_by_name(write: Write) -> None:
         ("max_iters: 7", "1", 7),
         ("max_epochs: 3\nmax_iters: 5", "1", 5),
         ("max_epochs: 3\naccumulate: 3", "1", 6),
-        ("max_epochs: 3\nepoch_iters: 10", "1", 30),
-        ("max_epochs: 3\nlimit: {train: 2}", "1", 6),
-        ("max_epochs: 3\noverfit: 1", "1", 3),
+        ("max_epochs: 3\ndata: {epoch_iters: 10}", "1", 30),
+        ("max_epochs: 3\ndata: {limit: {train: 2}}", "1", 6),
+        ("max_epochs: 3\ndata: {overfit: 1}", "1", 3),
         ("max_epochs: 3", "1 epoch", 3),
         ("max_epochs: 6", "2 epochs", 3),
         ("max_epochs: 3", "4 iters", 3),
@@ -171,7 +171,9 @@ def test_moments_that_cannot_be_meant_show_the_line(write: Write, value: str, me
 
 
 def test_tokens_are_counted_by_a_function_that_is_named(write: Write) -> None:
-    assert built(write(f"{MODEL}count_tokens: builtins.len\n"))["count_tokens"] is len
+    assert (
+        built(write(f"{MODEL}data: {{count_tokens: builtins.len}}\n"))["data"].count_tokens is len
+    )
 
 
 def test_schedules_made_of_schedules_drive_one_optimizer(write: Write) -> None:
@@ -371,8 +373,10 @@ def test_a_config_trains_to_the_same_bits_as_a_script(write: Write, project: Pat
 
 
 def test_weights_to_begin_with_are_a_path_or_a_description(write: Write) -> None:
-    assert built(write(f"{MODEL}load_from: a.pth\n"))["load_from"] == "a.pth"
-    given = built(write(f"{MODEL}load_from: {{path: a.pth, partial: true}}\n"))["load_from"]
+    assert built(write(f"{MODEL}setup: {{load_from: a.pth}}\n"))["setup"].load_from == "a.pth"
+    given = built(write(f"{MODEL}setup: {{load_from: {{path: a.pth, partial: true}}}}\n"))[
+        "setup"
+    ].load_from
     assert (given.path, given.partial) == ("a.pth", True)
 
 
@@ -457,7 +461,7 @@ class Stream:
         ),
         (f"{MODEL}\nresume: true\n", "a.yaml:3: resume=True needs run_dir="),
         (f"{MODEL}run_dir: none\nresume: true\n", "a.yaml:2: run_dir: 'none' does not exist"),
-        (f"{MODEL}load_from: none.pth\n", "a.yaml:2: load_from: there is no checkpoint"),
+        (f"{MODEL}setup: {{load_from: none.pth}}\n", "a.yaml:2: load_from: there is no checkpoint"),
         (f"{MODEL}loss: mse_loss\nstep: proj.step\n", "a.yaml:2: loss= and step= are both given"),
         (f"{MODEL}{SGD}step: {{critic: proj.step}}\n", "a.yaml:3: step= names critic"),
         (f"{MODEL}compile: {{zebra: 1}}\n", "a.yaml:2: compile= has no option 'zebra'"),
@@ -487,7 +491,9 @@ def test_an_argument_that_the_config_does_not_have_has_no_line(write: Write, pro
 
 
 def test_an_unknown_phase_of_a_limit_is_rejected_with_its_line(write: Write) -> None:
-    config = write(f"{MODEL}{SGD}limit: {{trian: 3}}\nmax_epochs: 1\ntrain_data: proj.batches\n")
+    config = write(
+        f"{MODEL}{SGD}data: {{limit: {{trian: 3}}}}\nmax_epochs: 1\ntrain_data: proj.batches\n"
+    )
     with pytest.raises(ConfigError, match="'trian'.*'train'"):
         build(config)
 
@@ -510,7 +516,7 @@ def test_a_writer_of_a_config_is_closed_and_opened_again_for_a_test(
     )
     data = "{type: proj.batches, count: 4}"
     config = write(
-        f"{MODEL}{SGD}loss: mse_loss\ntrain_data: {data}\ntest_data: {data}\nmax_epochs: 1\n"
+        f"{MODEL}{SGD}loss: mse_loss\ntrain_data: {data}\ndata: {{test: {data}}}\nmax_epochs: 1\n"
         "default_hooks: false\nhooks:\n  - WriteTo: {writer: {type: keeping.Keeping}}\n"
     )
     trainer = build(config)

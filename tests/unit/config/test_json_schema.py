@@ -44,7 +44,7 @@ def test_our_configs_fit(validator, path: Path) -> None:
         "optimizer: {a: {type: Adam, lr: 0.1}, b: my.Optimizer}",
         "compile: {mode: max-autotune}",
         "_base_: [a.yaml, b.yaml]",
-        "load_from: {path: x.pth, partial: true}",
+        "setup: {load_from: {path: x.pth, partial: true}}",
     ],
 )
 def test_what_we_accept_fits(validator, text: str) -> None:

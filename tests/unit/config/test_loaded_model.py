@@ -171,8 +171,8 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., torc
             ["val_data={a: {type: cli_project.batches, seed: 5}, b: cli_project.batches}"],
             "val_data",
         ),
-        (["val_data=null"], "test_data"),
-        (["val_data=null", "test_data=null"], "train_data"),
+        (["val_data=null"], "data.test"),
+        (["val_data=null", "data.test=null"], "train_data"),
     ],
 )
 def test_an_example_is_a_batch_of_the_data(

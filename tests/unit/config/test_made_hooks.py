@@ -83,5 +83,7 @@ def test_what_is_wrong_between_hooks_is_reported_with_its_line(make):
 
 
 def test_a_mount_point_that_is_declared_twice_is_reported_with_its_line(make):
-    (twice,) = problems(make, "{}", overrides=["points=[after_x, after_x]"])
-    assert twice.startswith("command line: points=[after_x, after_x]: points: The mount point")
+    (twice,) = problems(make, "{}", overrides=["setup.points=[after_x, after_x]"])
+    assert twice.startswith(
+        "command line: setup.points=[after_x, after_x]: setup.points: The mount point"
+    )

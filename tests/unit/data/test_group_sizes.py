@@ -74,7 +74,7 @@ def test_what_cannot_be_meant_is_rejected(accumulate, message):
         {"accumulate": {0: 1, 4: 2}, "max_epochs": 3},
         {"accumulate": {0: 1, 4: 2}, "max_epochs": 3, "train_data": list(make_data(28))},
         {"accumulate": {0: 2, "1 epoch": 3}, "max_epochs": 3},
-        {"accumulate": {0: 1, 4: 3}, "max_iters": 9, "epoch_iters": 3},
+        {"accumulate": {0: 1, 4: 3}, "max_iters": 9, "data": {"epoch_iters": 3}},
     ],
 )
 def test_a_change_takes_effect_at_the_next_iteration_and_the_lengths_are_known(options):

@@ -8,7 +8,8 @@ import torch
 from tests.tiny import assert_same_bits, make_classes, make_classifier, make_data, record
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from hookloop.errors import DataError
+from hookloop import Data
+from hookloop.errors import ArgumentError, DataError
 from hookloop.hooks import SaveCheckpoint
 from hookloop.testing import tiny_trainer
 from hookloop.trainer.inputs import expected_progress
@@ -53,7 +54,7 @@ def test_each_phase_reads_so_many_batches(tmp_path):
     trainer = make_classifier(
         train_data=make_classes(40, 4),
         val_data={"a": make_classes(40, 4), "b": make_classes(4, 4)},
-        limit={"train": 3, "val": 2, "test": 1},
+        data={"limit": {"train": 3, "val": 2, "test": 1}},
         max_epochs=2,
         run_dir=tmp_path,
     )
@@ -65,21 +66,23 @@ def test_each_phase_reads_so_many_batches(tmp_path):
 
 
 def test_iterations_are_limited_not_microbatches():
-    trainer = make_classifier(train_data=make_classes(40, 4), accumulate=2, limit={"train": 3})
+    trainer = make_classifier(
+        train_data=make_classes(40, 4), accumulate=2, data={"limit": {"train": 3}}
+    )
     assert trainer.run.progress.epoch_iters == 3
     trainer.train()
     assert trainer.run.progress.iter == 3
 
 
 def test_data_that_is_shorter_than_its_limit_is_read_to_its_end():
-    trainer = make_classifier(limit={"train": 100, "val": 100}, max_epochs=2)
+    trainer = make_classifier(data={"limit": {"train": 100, "val": 100}}, max_epochs=2)
     assert trainer.run.progress.epoch_iters == 3
     trainer.train()
     assert (trainer.run.progress.iter, trainer.run.progress.epoch) == (6, 2)
 
 
 def test_an_epoch_of_fixed_size_is_shortened():
-    trainer = make_classifier(epoch_iters=5, limit={"train": 2}, max_epochs=3)
+    trainer = make_classifier(data={"epoch_iters": 5, "limit": {"train": 2}}, max_epochs=3)
     assert trainer.run.progress.epoch_iters == 2
     trainer.train()
     assert trainer.run.progress.iter == 6
@@ -87,7 +90,7 @@ def test_an_epoch_of_fixed_size_is_shortened():
 
 @pytest.mark.parametrize("data", [DataLoader(Stream(), batch_size=2), Ones()])
 def test_an_endless_stream_gets_epochs(data):
-    trainer = make_classifier(train_data=data, limit={"train": 3}, max_epochs=2)
+    trainer = make_classifier(train_data=data, data={"limit": {"train": 3}}, max_epochs=2)
     assert trainer.run.progress.total_iters == 6
     trainer.train()
     assert trainer.run.progress.epoch == 2
@@ -95,7 +98,7 @@ def test_an_endless_stream_gets_epochs(data):
 
 def test_a_generator_is_read_up_to_the_limit_and_no_further():
     batches = iter([(torch.ones(2, 4), torch.ones(2, dtype=torch.int64))] * 5)
-    make_classifier(train_data=batches, limit={"train": 2}, max_epochs=1).train()
+    make_classifier(train_data=batches, data={"limit": {"train": 2}}, max_epochs=1).train()
     assert len(list(batches)) == 3
 
 
@@ -104,7 +107,7 @@ def test_each_epoch_reads_the_first_of_its_own_order(options, tmp_path):
     orders = []
     for limit in (None, {"train": 2}):
         loader = make_data(20, **options)
-        trainer = tiny_trainer(train_data=loader, limit=limit, seed=1, loss=first_class)
+        trainer = tiny_trainer(train_data=loader, data={"limit": limit}, seed=1, loss=first_class)
         orders.append(seen_batches(trainer, points=["before_train_iter"])[1])
     per_epoch = len(orders[0]) // 2
     assert orders[1][:2] == orders[0][:2]
@@ -160,9 +163,11 @@ def test_a_resume_is_exact(kind, at, tmp_path):
 
 
 def test_a_limit_that_has_changed_is_reported(tmp_path, caplog):
-    make_classifier(hooks=[StopHere(2)], run_dir=tmp_path, limit={"train": 3}).train()
+    make_classifier(hooks=[StopHere(2)], run_dir=tmp_path, data={"limit": {"train": 3}}).train()
     with caplog.at_level(logging.WARNING, "hookloop"):
-        other = make_classifier(run_dir=tmp_path, resume=True, limit={"train": 2}, max_epochs=2)
+        other = make_classifier(
+            run_dir=tmp_path, resume=True, data={"limit": {"train": 2}}, max_epochs=2
+        )
         other.train()
     assert "limit: 3 -> 2" in caplog.text
     assert other.run.progress.iter == 4
@@ -176,7 +181,7 @@ def test_a_loader_that_keeps_its_own_position_is_named_as_not_exact():
         def load_state_dict(self, state):
             pass
 
-    trainer = make_classifier(train_data=Own(make_classes()), limit={"train": 2})
+    trainer = make_classifier(train_data=Own(make_classes()), data={"limit": {"train": 2}})
     assert "limit= ends its passes early" in trainer.run.train_data.inexact
 
 
@@ -191,7 +196,7 @@ def test_a_loader_that_keeps_its_own_position_is_named_as_not_exact():
 )
 def test_other_limits_are_rejected(limit, message):
     with pytest.raises(DataError, match=message):
-        make_classifier(limit=limit)
+        make_classifier(data={"limit": limit})
 
 
 # --- overfit -------------------------------------------------------------------------------------
@@ -199,8 +204,8 @@ def test_other_limits_are_rejected(limit, message):
 
 def test_the_same_batches_are_read_in_every_epoch_and_in_the_validation(tmp_path, caplog):
     trainer = tiny_trainer(
-        train_data=make_data(40, shuffle=True), loss=first_class, overfit=2, max_epochs=3,
-        run_dir=tmp_path, metrics={}, test_data=None,
+        train_data=make_data(40, shuffle=True), loss=first_class, max_epochs=3, run_dir=tmp_path,
+        data={"overfit": 2, "test": None}, metrics={},
     )  # fmt: skip
     assert trainer.run.progress.total_iters == 6
     with caplog.at_level(logging.WARNING, "hookloop"):
@@ -212,7 +217,7 @@ def test_the_same_batches_are_read_in_every_epoch_and_in_the_validation(tmp_path
 
 
 def test_every_validation_stream_is_the_training_data():
-    trainer = make_classifier(overfit=1, val_data={"a": [1], "b": [2]})
+    trainer = make_classifier(data={"overfit": 1}, val_data={"a": [1], "b": [2]})
     assert list(trainer.run.val_data) == ["a", "b"]
     trainer.train()
     assert trainer.run.metrics.latest("val/a/loss") == trainer.run.metrics.latest("val/b/loss")
@@ -220,7 +225,7 @@ def test_every_validation_stream_is_the_training_data():
 
 def test_a_generator_can_be_read_in_every_epoch():
     batches = iter([(torch.ones(2, 4), torch.ones(2, dtype=torch.int64))] * 5)
-    trainer = make_classifier(train_data=batches, overfit=2, max_epochs=3)
+    trainer = make_classifier(train_data=batches, data={"overfit": 2}, max_epochs=3)
     trainer.train()
     assert trainer.run.progress.iter == 6
     assert len(list(batches)) == 3
@@ -228,7 +233,9 @@ def test_a_generator_can_be_read_in_every_epoch():
 
 def test_a_resume_on_the_same_batches_is_exact(tmp_path):
     def make(*hooks, **more):
-        return tiny_trainer(*hooks, train_data=LOADERS["plain"](), overfit=2, max_epochs=3, **more)
+        return tiny_trainer(
+            *hooks, train_data=LOADERS["plain"](), data={"overfit": 2}, max_epochs=3, **more
+        )
 
     whole = make()
     whole.train()
@@ -240,20 +247,20 @@ def test_a_resume_on_the_same_batches_is_exact(tmp_path):
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True])
 def test_other_numbers_of_batches_are_rejected(count):
-    with pytest.raises(DataError, match="overfit=.*1"):
-        make_classifier(overfit=count)
+    with pytest.raises(ArgumentError, match="overfit=.* must be"):
+        make_classifier(data={"overfit": count})
 
 
 @pytest.mark.parametrize(
     ("arguments", "total"),
     [
         ({"max_epochs": 3}, 30),
-        ({"max_epochs": 3, "limit": {"train": 4}}, 12),
-        ({"max_epochs": 3, "limit": {"train": 4}, "accumulate": 2}, 12),
-        ({"max_epochs": 3, "limit": {"train": 4}, "epoch_iters": 2}, 6),
-        ({"max_epochs": 3, "overfit": 2}, 6),
-        ({"max_epochs": 3, "overfit": 20}, 30),
-        ({"max_iters": 7, "overfit": 2}, 7),
+        ({"max_epochs": 3, "data": {"limit": {"train": 4}}}, 12),
+        ({"max_epochs": 3, "data": Data(limit={"train": 4}), "accumulate": 2}, 12),
+        ({"max_epochs": 3, "data": {"limit": {"train": 4}, "epoch_iters": 2}}, 6),
+        ({"max_epochs": 3, "data": {"overfit": 2}}, 6),
+        ({"max_epochs": 3, "data": {"overfit": 20}}, 30),
+        ({"max_iters": 7, "data": {"overfit": 2}}, 7),
     ],
 )
 def test_the_length_is_known_before_the_trainer_is_made(arguments, total):

@@ -133,7 +133,7 @@ def test_a_switch_with_new_workers_is_resumed_exactly(tmp_path, seed_samples):
         keeps = SaveCheckpoint(every=1, keep=None)
         trainer = make_trainer(
             train_data=loader, hooks=[Switch(), keeps], max_epochs=3, seed=1,
-            seed_samples=seed_samples, run_dir=tmp_path / directory, **options,
+            data={"seed_samples": seed_samples}, run_dir=tmp_path / directory, **options,
         )  # fmt: skip
         trainer.train()
         return weights(trainer.run.model)

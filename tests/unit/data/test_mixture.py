@@ -277,7 +277,7 @@ def test_hooks_see_of_which_stream_each_microbatch_is(tmp_path, accumulate):
     make_trainer(
         hooks=[note],
         train_data=streams,
-        mix=WEIGHTS,
+        data={"mix": WEIGHTS},
         accumulate=accumulate,
         max_epochs=3,
         seed=0,
@@ -305,7 +305,7 @@ def test_a_zipped_batch_is_of_the_training(tmp_path):
         step=step,
         hooks=[note],
         train_data={"a": make_data(16), "b": make_data(8)},
-        mix="zip",
+        data={"mix": "zip"},
         max_epochs=1,
         run_dir=tmp_path,
     ).train()
@@ -317,7 +317,7 @@ def test_a_zipped_batch_is_of_the_training(tmp_path):
 def test_a_loss_cannot_use_a_zipped_batch(tmp_path):
     streams = {"a": make_data(16), "b": make_data(8)}
     with pytest.raises(ModelError, match="mix='zip'.*step="):
-        make_trainer(train_data=streams, mix="zip", run_dir=tmp_path)
+        make_trainer(train_data=streams, data={"mix": "zip"}, run_dir=tmp_path)
 
 
 def loss_of_each(run, batch):
@@ -332,8 +332,7 @@ def test_the_loss_of_each_stream_is_recorded(accumulate):
         step=loss_of_each,
         train_data=streams,
         val_data=streams,
-        mix="zip",
-        val_mix="zip",
+        data={"mix": "zip", "val_mix": "zip"},
         accumulate=accumulate,
         max_epochs=1,
     )
@@ -352,7 +351,10 @@ def test_a_zipped_validation_reads_until_the_shortest_stream_ends():
 
     streams = {"a": make_data(16), "b": make_data(8)}
     trainer = make_trainer(
-        loss=None, step=step, train_data=streams, test_data=streams, mix="zip", val_mix="zip"
+        loss=None,
+        step=step,
+        train_data=streams,
+        data={"test": streams, "mix": "zip", "val_mix": "zip"},
     )
     trainer.test()
     assert seen == [("test", "test", "a", "b")] * 2
@@ -361,7 +363,7 @@ def test_a_zipped_validation_reads_until_the_shortest_stream_ends():
 def test_a_step_that_wants_a_mapping_in_validation_is_told_how_to_get_it():
     streams = {"a": make_data(16), "b": make_data(8)}
     trainer = make_trainer(
-        loss=None, step=loss_of_each, train_data=streams, mix="zip", val_data=streams
+        loss=None, step=loss_of_each, train_data=streams, data={"mix": "zip"}, val_data=streams
     )
     with pytest.raises(AttributeError) as caught:
         trainer.train()
@@ -375,9 +377,8 @@ def test_a_step_whose_stream_is_missing_in_validation_is_told_which():
         return (run.model(batch["b"][0]) - batch["b"][1]).square().mean()
 
     trainer = make_trainer(
-        loss=None, step=step, train_data=streams, mix="zip",
-        val_data={"a": make_data(16), "c": make_data(8)}, val_mix="zip",
-    )  # fmt: skip
+        loss=None, step=step, train_data=streams, data={"mix": "zip", "val_mix": "zip"},
+        val_data={"a": make_data(16), "c": make_data(8)}, )  # fmt: skip
     with pytest.raises(KeyError) as caught:
         trainer.train()
     assert any("Here it gets one without b" in note for note in caught.value.__notes__)
@@ -385,4 +386,4 @@ def test_a_step_whose_stream_is_missing_in_validation_is_told_which():
 
 def test_another_way_to_mix_a_validation_is_rejected():
     with pytest.raises(DataError, match="val_mix='cycle'"):
-        make_trainer(val_data={"a": make_data(4)}, val_mix="cycle")
+        make_trainer(val_data={"a": make_data(4)}, data={"val_mix": "cycle"})

@@ -42,7 +42,7 @@ def test_points_of_a_validation_alone(tmp_path):
 
 def test_points_of_a_test(tmp_path):
     hook = Record()
-    make_trainer(hooks=[hook], test_data=make_data(8), run_dir=tmp_path).test()
+    make_trainer(hooks=[hook], data={"test": make_data(8)}, run_dir=tmp_path).test()
     iteration = "before_test_iter before_forward after_forward after_loss after_test_iter".split()
     assert hook.points == [
         "before_run",
@@ -110,7 +110,7 @@ def test_several_streams_have_their_own_metrics():
 
 def test_test_data_without_targets_needs_no_loss(tmp_path):
     hook, calls = record(["after_test_iter"], lambda run: tuple(run.output.shape))
-    make_trainer(hooks=[hook], test_data=[torch.ones(5, 4)], run_dir=tmp_path).test()
+    make_trainer(hooks=[hook], data={"test": [torch.ones(5, 4)]}, run_dir=tmp_path).test()
     assert calls == [("after_test_iter", (5, 1))]
 
 
@@ -182,11 +182,11 @@ def validated_at(**options: object) -> list[int]:
     [
         ({"max_epochs": 4}, [3, 6, 9, 12]),
         ({"max_epochs": 4, "val_every": "3 epochs"}, [9, 12]),
-        ({"max_epochs": 4, "val_every": "2 epochs", "val_begin": 3}, [12]),
-        ({"max_epochs": 2, "val_begin": 5}, []),
-        ({"max_epochs": 2, "val_at_start": True}, [0, 3, 6]),
+        ({"max_epochs": 4, "val_every": "2 epochs", "val_every.begin": 3}, [12]),
+        ({"max_epochs": 2, "val_every.begin": 5}, []),
+        ({"max_epochs": 2, "val_every.at_start": True}, [0, 3, 6]),
         ({"max_epochs": 2, "val_every": 2}, [2, 4, 6]),
-        ({"max_iters": 7, "val_every": 2, "val_begin": 4}, [4, 6, 7]),
+        ({"max_iters": 7, "val_every": 2, "val_every.begin": 4}, [4, 6, 7]),
         ({"max_iters": 2}, [2]),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_test_has_such_a_view_too(tmp_path):
         def after_test_epoch(self, run, metrics):
             metrics["double"] = 2 * metrics["loss"]
 
-    results = make_trainer(hooks=[Double()], test_data=make_data(8), run_dir=tmp_path).test()
+    results = make_trainer(hooks=[Double()], data={"test": make_data(8)}, run_dir=tmp_path).test()
     assert results["test/double"] == pytest.approx(2 * results["loss"])
 
 

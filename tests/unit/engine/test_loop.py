@@ -138,7 +138,7 @@ def test_validation_on_request_comes_after_the_iteration(tmp_path):
 
 def test_epochs_of_a_fixed_size_continue_across_their_borders(tmp_path):
     hook, calls = record(["after_train_iter"], lambda run: float(run.batch[0].sum()))
-    make_trainer(hooks=[hook], epoch_iters=2, max_epochs=3, run_dir=tmp_path).train()
+    make_trainer(hooks=[hook], data={"epoch_iters": 2}, max_epochs=3, run_dir=tmp_path).train()
     sums = [float(batch[0].sum()) for batch in make_data()]
     assert [note for _, note in calls] == sums * 2
 

@@ -143,9 +143,9 @@ def count_of(trainer, name):
 
 WAYS = [
     *((cut, {}) for cut in CUTS),
-    ("inside the second epoch", {"val_at_start": True, "val_every": "2 iters"}),
-    ("before the first epoch", {"val_at_start": True}),
-    ("as the second epoch begins", {"accumulate": 2, "epoch_iters": 3}),
+    ("inside the second epoch", {"val_every.at_start": True, "val_every": "2 iters"}),
+    ("before the first epoch", {"val_every.at_start": True}),
+    ("as the second epoch begins", {"accumulate": 2, "data.epoch_iters": 3}),
     ("inside the second epoch", {"precision": "bf16", "device": "cpu"}),
 ]
 

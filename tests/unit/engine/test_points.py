@@ -96,7 +96,7 @@ def test_points_of_the_projects_own_are_declared_fired_and_seen(tmp_path):
     with pytest.raises(HookError, match="after_generate"):
         make_trainer(hooks=[Look()]).check()
     point = Point("after_generate", args=("samples",))
-    make_trainer(hooks=[Look(), Generate()], points=[point], run_dir=tmp_path).train()
+    make_trainer(hooks=[Look(), Generate()], setup={"points": [point]}, run_dir=tmp_path).train()
     assert seen == [[1, 2]]
 
 

@@ -73,7 +73,9 @@ def test_requests_are_carried_out_after_the_iteration_in_which_they_were_made(tm
                 run.save("asked.pth")
 
     hook, calls = record(["before_val", "before_save_checkpoint"], lambda run: run.progress.iter)
-    make_trainer(hooks=[Ask(), hook], val_data=make_data(4), val_begin=99, run_dir=tmp_path).train()
+    make_trainer(
+        hooks=[Ask(), hook], val_data=make_data(4), val_every={"begin": 99}, run_dir=tmp_path
+    ).train()
     assert calls == [("before_save_checkpoint", 2), ("before_val", 2)]
     assert (tmp_path / "asked.pth").is_file()
 
@@ -121,8 +123,8 @@ def test_a_record_gets_the_iterations_completed_and_goes_to_the_outbox(tmp_path)
 def test_it_tells_what_was_called_and_how_it_is_made_up(tmp_path):
     hook, seen = record(("before_run",), lambda run: run.purpose)
     trainer = make_trainer(
-        hooks=[hook], run_dir=tmp_path, val_data=make_data(4), test_data=make_data(4), accumulate=2,
-        val_every="2 epochs",
+        hooks=[hook], run_dir=tmp_path, val_data=make_data(4), data={"test": make_data(4)},
+        accumulate=2, val_every="2 epochs",
     )  # fmt: skip
     trainer.train()
     trainer.validate()

@@ -19,7 +19,7 @@ def outputs(hook, tmp_path, phase="test", **options):
         model=model,
         hooks=[hook, seen],
         val_data=make_data(4),
-        test_data=make_data(4),
+        data={"test": make_data(4)},
         run_dir=tmp_path,
         **options,
     )

@@ -104,7 +104,7 @@ def test_tests_see_the_average_and_leave_the_weights(tmp_path):
     trainer = make_trainer(
         model=model,
         hooks=[AverageWeights("stochastic"), Climb(), seen],
-        test_data=make_data(4),
+        data={"test": make_data(4)},
         max_iters=3,
         run_dir=tmp_path,
     )
@@ -274,7 +274,7 @@ def test_wrong_arguments_are_rejected(arguments, message):
 
 
 def test_a_checkpoint_is_tested_with_its_averaged_weights(tmp_path):
-    data = {"val_data": make_data(4), "test_data": make_data(4)}
+    data = {"val_data": make_data(4), "data.test": make_data(4)}
     hooks = [AverageWeights(momentum=0.01), SaveCheckpoint()]
     trained = make_trainer(hooks=hooks, run_dir=tmp_path, max_epochs=3, **data)
     trained.train()

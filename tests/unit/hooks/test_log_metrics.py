@@ -39,7 +39,7 @@ def test_failures_and_warnings_are_in_the_log(tmp_path):
 
     hooks = {"write": WriteTo(Broken(), every=1), "fail": Fail(), "log": LogMetrics()}
     with pytest.raises(RuntimeError, match="boom"):
-        make_classifier(hooks=hooks, run_dir=tmp_path, config={"a": 1}).train()
+        make_classifier(hooks=hooks, run_dir=tmp_path, setup={"config": {"a": 1}}).train()
     text = log_of(tmp_path)
     assert "RuntimeError: boom" in text and "Traceback" in text
     assert (

@@ -95,7 +95,7 @@ def test_a_run_of_unknown_length_cannot_follow_a_cosine(tmp_path):
 def test_a_checkpoint_is_tested_with_its_teacher(tmp_path):
     def trainer(**options):
         hooks = [MomentumTeacher(momentum=0.9), SaveCheckpoint()]
-        data = {"test_data": make_data(4), "run_dir": tmp_path}
+        data = {"data.test": make_data(4), "run_dir": tmp_path}
         return make_trainer(step=step, hooks=hooks, **data, **options)
 
     trained = trainer()

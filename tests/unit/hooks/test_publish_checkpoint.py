@@ -174,7 +174,7 @@ def test_wrong_options_are_rejected(options, message):
 def test_a_directory_gets_weights_config_and_card(tmp_path):
     to = tmp_path / "given"
     hook = PublishCheckpoint(to=to)
-    trainer = train(tmp_path / "run", hook, hooks=[AverageWeights()], config={"seed": 3})
+    trainer = train(tmp_path / "run", hook, hooks=[AverageWeights()], setup={"config": {"seed": 3}})
     assert {path.name for path in to.iterdir()} == {"model.safetensors", "config.yaml", "README.md"}
     assert not published(tmp_path / "run")
     assert read_metadata(to / "model.safetensors")["weights"] == "averaged"

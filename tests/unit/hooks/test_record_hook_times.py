@@ -38,7 +38,7 @@ def test_each_hook_is_measured_at_each_of_its_points(tmp_path):
 
 def test_a_test_leaves_the_table_of_the_training(tmp_path):
     trainer = make_trainer(
-        hooks=[Busy(), RecordHookTimes()], test_data=make_data(4), run_dir=tmp_path
+        hooks=[Busy(), RecordHookTimes()], data={"test": make_data(4)}, run_dir=tmp_path
     )
     trainer.train()
     before = (tmp_path / "hook_times.txt").read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ def test_the_table_can_be_left_out_and_the_training_is_the_same(tmp_path):
 def test_evaluations_alone_are_measured_too(evaluate, phase, tmp_path):
     hook = RecordHookTimes()
     trainer = make_trainer(
-        hooks=[hook, Busy()], val_data=make_data(4), test_data=make_data(4), run_dir=tmp_path
+        hooks=[hook, Busy()], val_data=make_data(4), data={"test": make_data(4)}, run_dir=tmp_path
     )
     getattr(trainer, evaluate)()
     assert (tmp_path / f"hook_times_{phase}.txt").is_file()

@@ -205,7 +205,7 @@ def test_what_a_hook_computes_is_checked_after_every_validation(tmp_path):
         val_data=make_data(4),
         val_every=2,
         max_iters=7,
-        epoch_iters=100,
+        data={"epoch_iters": 100},
         train_data=make_data(40),
         run_dir=tmp_path,
     ).train()

@@ -152,7 +152,9 @@ def test_an_unknown_signal_is_rejected_with_the_nearest():
 @pytest.mark.parametrize("phase", ["validate", "test"])
 def test_an_evaluation_that_was_cut_short_returns_no_result(tmp_path, phase):
     data = make_data()
-    trainer = make_trainer(hooks=[StopOnSignal()], val_data=data, test_data=data, run_dir=tmp_path)
+    trainer = make_trainer(
+        hooks=[StopOnSignal()], val_data=data, data={"test": data}, run_dir=tmp_path
+    )
 
     @trainer.on(f"before_{phase.removesuffix('idate')}_iter")
     def send(run):

@@ -23,7 +23,7 @@ def test_the_trace_follows_the_run_to_its_end(tmp_path):
 
     traces = []
     trainer = make_trainer(
-        hooks=[TraceRun(), Look()], max_epochs=2, test_data=make_data(4), run_dir=tmp_path
+        hooks=[TraceRun(), Look()], max_epochs=2, data={"test": make_data(4)}, run_dir=tmp_path
     )
     trainer.train()
     assert [trace["epochs_done"] for trace in traces] == [0, 1, 2]

@@ -20,7 +20,7 @@ def make_trainer(tmp_path, *hooks, channels=1):
     data = images(channels=channels)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     return make_classifier(
-        model=model, optimizer=optimizer, train_data=data, val_data=data, test_data=data,
+        model=model, optimizer=optimizer, train_data=data, val_data=data, data={"test": data},
         hooks=hooks, run_dir=tmp_path,
     )  # fmt: skip
 

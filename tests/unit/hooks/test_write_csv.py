@@ -90,7 +90,7 @@ def test_the_file_may_be_in_a_subdirectory(tmp_path):
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_its_file_again(tmp_path):
-    options = {"val_data": make_data(), "val_at_start": True, "run_dir": tmp_path}
+    options = {"val_data": make_data(), "val_every.at_start": True, "run_dir": tmp_path}
 
     def hooks():
         return [WriteMetrics(), WriteCSV()]

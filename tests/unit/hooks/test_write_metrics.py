@@ -63,7 +63,7 @@ def test_a_rarely_put_number_is_not_averaged_with_old_ones(tmp_path):
                 run.metrics.put("train/memory", run.progress.iter)
 
     hooks = [Seldom(), WriteMetrics(every=4)]
-    make_classifier(hooks=hooks, run_dir=tmp_path, epoch_iters=12, max_iters=12).train()
+    make_classifier(hooks=hooks, run_dir=tmp_path, data={"epoch_iters": 12}, max_iters=12).train()
     points = jsonl_points(tmp_path / "metrics.jsonl", "train/memory")
     assert points[:3] == [(4, 3.0), (8, 7.0), (12, 11.0)]
 

@@ -12,7 +12,10 @@ def test_a_run_and_its_resume_are_one_mlflow_run(tmp_path):
     def train(**options):
         hook = WriteMLflow(every=1, experiment="digits")
         make_classifier(
-            hooks=[hook, SaveCheckpoint()], run_dir=tmp_path, config={"seed": 1}, **options
+            hooks=[hook, SaveCheckpoint()],
+            run_dir=tmp_path,
+            setup={"config": {"seed": 1}},
+            **options,
         ).train()
         return hook.run_id
 

@@ -10,7 +10,7 @@ from hookloop.hooks import SaveCheckpoint, WriteTensorBoard
 def test_numbers_histograms_gradients_graph_and_hyper_parameters_are_written(tmp_path):
     hook = WriteTensorBoard(every=2, histograms="1 epoch", gradients=True, graph=True)
     make_classifier(
-        hooks=[hook], run_dir=tmp_path, max_epochs=2, config={"optimizer": {"lr": 0.1}}
+        hooks=[hook], run_dir=tmp_path, max_epochs=2, setup={"config": {"optimizer": {"lr": 0.1}}}
     ).train()
     found = events(tmp_path / "tensorboard")
     tags = found.Tags()

@@ -92,7 +92,7 @@ def test_any_hook_can_emit_records_even_before_training():
 
 def test_the_config_is_the_first_record():
     kept = Keeping()
-    make_trainer(hooks=[WriteTo(kept)], config={"lr": 0.1}).train()
+    make_trainer(hooks=[WriteTo(kept)], setup={"config": {"lr": 0.1}}).train()
     assert kept.records[0] == Config({"lr": 0.1})
 
 

@@ -164,7 +164,9 @@ def test_data_of_which_no_batch_can_be_made_is_rejected(data):
 
 def test_what_cannot_be_searched_is_rejected():
     with pytest.raises(DataError, match="train_data has streams: give one of them"):
-        find_batch(make_trainer(train_data={"a": make_data(), "b": make_data()}, mix="in order"))
+        find_batch(
+            make_trainer(train_data={"a": make_data(), "b": make_data()}, data={"mix": "in order"})
+        )
     with pytest.raises(DataError, match="nothing to train on"):
         find_batch(make_trainer(train_data=None))
     with pytest.raises(ModelError, match="There is no optimizer"):

@@ -54,18 +54,22 @@ def with_norm(**options):
 CASES = {
     "without a seed": lambda: with_norm(seed=None),
     "with a seed": with_norm,
-    "microbatches": lambda: with_norm(accumulate=2, epoch_iters=2),
+    "microbatches": lambda: with_norm(accumulate=2, data={"epoch_iters": 2}),
     "workers": lambda: with_norm(
         train_data=DataLoader(Random(), batch_size=4, shuffle=True, num_workers=1)
     ),
     "a generator of the loader": lambda: with_norm(
         train_data=DataLoader(Random(), 4, shuffle=True, generator=torch.Generator().manual_seed(1))
     ),
-    "streams by weights": lambda: with_norm(train_data=streams(), mix={"a": 2, "b": 1}),
+    "streams by weights": lambda: with_norm(train_data=streams(), data={"mix": {"a": 2, "b": 1}}),
     "streams side by side": lambda: with_norm(
-        train_data=streams(), mix="zip", step=step_of_both, loss=None, metrics=None, epoch_iters=3
+        train_data=streams(),
+        data={"mix": "zip", "epoch_iters": 3},
+        step=step_of_both,
+        loss=None,
+        metrics=None,
     ),
-    "streams in order": lambda: with_norm(train_data=streams(), mix="in order"),
+    "streams in order": lambda: with_norm(train_data=streams(), data={"mix": "in order"}),
     "half precision": lambda: with_norm(precision="bf16"),
 }
 
@@ -161,7 +165,7 @@ def test_groups_and_optimizers_keep_their_ratios():
 def test_the_weights_to_begin_with_are_loaded_for_the_search(tmp_path):
     make_classifier(hooks=[SaveCheckpoint()], run_dir=tmp_path, max_epochs=3).train()
     first = find_lr(make_classifier(), iters=1).losses
-    loaded = make_classifier(load_from=tmp_path / "epoch_3.pth")
+    loaded = make_classifier(setup={"load_from": tmp_path / "epoch_3.pth"})
     before = loaded.run.model[0].weight.clone()
     assert find_lr(loaded, iters=1).losses < first
     assert torch.equal(loaded.run.model[0].weight, before)

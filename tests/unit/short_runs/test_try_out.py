@@ -22,7 +22,7 @@ train_data = torch.utils.data.DataLoader(
     torch.utils.data.TensorDataset(torch.randn(40, 4), torch.arange(40) % 3), 4, shuffle=True
 )
 val_data = {"a": list(train_data), "b": list(train_data)[:3]}
-test_data = train_data
+data = {"test": train_data}
 loss = torch.nn.functional.cross_entropy
 optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 30)
@@ -39,8 +39,8 @@ def from_file(file, *overrides):
 
 STREAMS = """
 train_data = {"web": train_data, "books": list(train_data)[:4]}
-mix = {"web": 3, "books": {0: 1, "1 epoch": 3}}
-epoch_iters = 10
+data["mix"] = {"web": 3, "books": {0: 1, "1 epoch": 3}}
+data["epoch_iters"] = 10
 val_every = {"a": "1 epoch", "b": "5 iters"}
 """
 
@@ -72,8 +72,8 @@ def arguments(**options):
         ({"val_every": "2 epochs"}, (60, 3, 10)),
         ({"val_every": 25}, (60, 2, 10)),
         ({"val_every": "10 min"}, (60, None, 10)),
-        ({"limit": {"train": 5, "val": 4}}, (30, 6, 4)),
-        ({"overfit": 2}, (12, 6, 2)),
+        ({"data": {"limit": {"train": 5, "val": 4}}}, (30, 6, 4)),
+        ({"data": {"overfit": 2}}, (12, 6, 2)),
         ({"val_every": "20 samples"}, (60, None, 10)),
         ({"val_data": None}, (60, 0, 0)),
         ({"val_data": map(abs, [1])}, (60, 6, None)),
@@ -117,7 +117,7 @@ def test_hooks_that_reach_out_are_left_out(tmp_path: Path):
         save, StopAfter(iterations=5),
     ]  # fmt: skip
     model = torch.nn.Linear(4, 1)
-    whole = arguments(hooks=hooks, limit={"val": 1}, default_hooks=False) | {
+    whole = arguments(hooks=hooks, data={"limit": {"val": 1}}, default_hooks=False) | {
         "model": model,
         "loss": torch.nn.functional.mse_loss,
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
@@ -145,7 +145,7 @@ def test_a_training_that_a_hook_ends_at_once_is_tried_as_far_as_it_goes(tmp_path
 def test_counts_of_samples_and_tokens_are_restored(tmp_path: Path):
     file = tmp_path / "trial_counts.py"
     more = """\
-count_tokens = lambda batch: batch[0].numel()
+data["count_tokens"] = lambda batch: batch[0].numel()
 val_every = {"a": "100 samples", "b": "1k tokens"}
 from hookloop.hooks import SaveCheckpoint, StopAfter
 hooks = [SaveCheckpoint(every="50 tokens").named("by_tokens"), StopAfter(samples=100)]

@@ -56,8 +56,8 @@ WRONG = [
     ({"max_epochs": "3"}, ArgumentError, "max_epochs='3' must be a whole number or None. Write 3"),
     ({"clip_norm": "1.0"}, ArgumentError, "clip_norm='1.0' must be a number or None. Write 1"),
     ({"seed": "0"}, ArgumentError, "seed='0' must be a whole number"),
-    ({"val_begin": "1"}, ArgumentError, "val_begin='1' must be a whole number"),
-    ({"val_at_start": "no"}, ArgumentError, "must be True or False"),
+    ({"val_every": {"begin": "1"}}, ArgumentError, "begin='1' must be a whole number"),
+    ({"val_every": {"at_start": "no"}}, ArgumentError, "must be True or False"),
     ({"run_dir": 3}, ArgumentError, "run_dir=3 must be text or a path"),
     ({"run_dir": ""}, ArgumentError, "run_dir='' names no directory"),
     ({"resume": 1}, ArgumentError, "resume=1 must be"),
@@ -84,9 +84,17 @@ WRONG = [
     ({"val_data": {"clean": DATASET}}, DataError, r"val_data\['clean'\] is TensorDataset"),
     ({"train_data": batches}, DataError, r"Write batches\(\)"),
     ({"train_data": "mnist"}, DataError, "'mnist': it must be an iterable of batches"),
-    ({"load_from": {"weight": 1}}, ModelError, r"Load a state that you have with model.load_state"),
-    ({"seed_samples": "worker"}, DataError, "True, False or 'workers'. Did you mean 'workers'"),
-    ({"points": "on_sample"}, HookError, "give a list of mount points"),
+    (
+        {"setup": {"load_from": {"weight": 1}}},
+        ModelError,
+        r"Load a state that you have with model.load_state",
+    ),
+    (
+        {"data": {"seed_samples": "worker"}},
+        DataError,
+        "True, False or 'workers'. Did you mean 'workers'",
+    ),
+    ({"setup": {"points": "on_sample"}}, HookError, "give a list of mount points"),
 ]
 
 

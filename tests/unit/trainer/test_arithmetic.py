@@ -47,8 +47,8 @@ def plain_torch(monkeypatch):
 @pytest.mark.parametrize("work", ["train", "validate", "test"])
 def test_a_run_computes_as_told_and_leaves_nothing_behind(work):
     before, look = settings(), Look()
-    data = {"val_data": make_data(4), "test_data": make_data(4)}
-    trainer = make_trainer(hooks=[look], deterministic=True, matmul="medium", **data)
+    data = {"val_data": make_data(4), "data.test": make_data(4)}
+    trainer = make_trainer(hooks=[look], setup={"deterministic": True, "matmul": "medium"}, **data)
     assert settings() == before
     getattr(trainer, work)()
     assert set(look.seen) == {(True, False, True, False, "medium", ":4096:8")}
@@ -58,7 +58,7 @@ def test_a_run_computes_as_told_and_leaves_nothing_behind(work):
 def test_a_run_that_fails_leaves_nothing_behind_either():
     before = settings()
     with pytest.raises(ValueError, match="stop here"):
-        make_trainer(hooks=[Fail()], deterministic="warn", matmul="high").train()
+        make_trainer(hooks=[Fail()], setup={"deterministic": "warn", "matmul": "high"}).train()
     assert settings() == before
 
 
@@ -68,7 +68,7 @@ def test_what_the_user_has_set_is_kept(monkeypatch):
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         make_trainer(hooks=[look]).train()
-        make_trainer(hooks=[look], deterministic=True).train()
+        make_trainer(hooks=[look], setup={"deterministic": True}).train()
         assert settings()[:2] == (True, True)
     finally:
         torch.use_deterministic_algorithms(False)
@@ -83,7 +83,7 @@ def unrepeatable(run, batch):
 
 
 def test_an_operation_without_a_deterministic_implementation_is_explained():
-    trainer = make_trainer(step=unrepeatable, deterministic=True)
+    trainer = make_trainer(step=unrepeatable, setup={"deterministic": True})
     with pytest.raises(RuntimeError, match="deterministic") as caught:
         trainer.train()
     assert any("deterministic=True of the run asks for this" in n for n in caught.value.__notes__)
@@ -92,7 +92,11 @@ def test_an_operation_without_a_deterministic_implementation_is_explained():
 @pytest.mark.filterwarnings("default:put_ does not have")
 def test_with_warn_it_is_computed_and_reported(tmp_path):
     trainer = make_trainer(
-        step=unrepeatable, deterministic="warn", run_dir=tmp_path, hooks=[Look()], max_iters=1
+        step=unrepeatable,
+        setup={"deterministic": "warn"},
+        run_dir=tmp_path,
+        hooks=[Look()],
+        max_iters=1,
     )
     assert trainer.train().status == "completed"
     assert "deterministic" in (tmp_path / "run.log").read_text()
@@ -101,8 +105,8 @@ def test_with_warn_it_is_computed_and_reported(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"deterministic": "always"}, "write True, 'warn' or False"),
-        ({"matmul": "hihg"}, "Did you mean 'high'?"),
+        ({"setup.deterministic": "always"}, "write True, 'warn' or False"),
+        ({"setup.matmul": "hihg"}, "Did you mean 'high'?"),
     ],
 )
 def test_other_values_are_rejected(options, message):
@@ -123,19 +127,19 @@ def test_off_touches_nothing(monkeypatch):
 
 def test_it_is_recorded_and_compared_at_a_resume(tmp_path, caplog):
     save = {"run_dir": tmp_path, "hooks": [SaveCheckpoint("1 epoch")]}
-    make_trainer(**save, deterministic=True).train()
+    make_trainer(**save, setup={"deterministic": True}).train()
     saved = torch.load(tmp_path / epoch_file(1), weights_only=True)["arguments"]
-    assert (saved["deterministic"], saved["matmul"]) == (True, None)
-    make_trainer(run_dir=tmp_path, resume=True, max_epochs=2, matmul="high").train()
+    assert (saved["setup"]["deterministic"], saved["setup"]["matmul"]) == (True, None)
+    make_trainer(run_dir=tmp_path, resume=True, max_epochs=2, setup={"matmul": "high"}).train()
     assert (
-        "Resumed with other arguments: deterministic: True -> False; matmul: None -> 'high'"
-        in caplog.text
+        "Resumed with other arguments: setup.deterministic: True -> False; "
+        "setup.matmul: None -> 'high'" in caplog.text
     )
 
 
 def test_a_config_has_both(tmp_path):
     (tmp_path / "config.yaml").write_text(
         "model: {type: torch.nn.Linear, in_features: 4, out_features: 1}\n"
-        "default_hooks: false\nloss: mse_loss\ndeterministic: warn\nmatmul: high\n"
+        "default_hooks: false\nloss: mse_loss\nsetup: {deterministic: warn, matmul: high}\n"
     )
-    assert build(load(tmp_path / "config.yaml")).run.arguments["deterministic"] == "warn"
+    assert build(load(tmp_path / "config.yaml")).run.arguments["setup"]["deterministic"] == "warn"

@@ -152,7 +152,7 @@ def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
             return sum(torch.nn.functional.mse_loss(run.model(x), y) for x, y in parts)
 
         streams = {"a": LOADERS[loader](), "b": LOADERS["shuffled"]()}
-        options = {"step": step, "loss": None, "val_data": streams, "val_mix": "zip"}
+        options = {"step": step, "loss": None, "val_data": streams, "data.val_mix": "zip"}
         return train(tmp_path / name, *asked, **options)
 
     (plain, planned), (weights, ask) = one("plain"), one("asked", 0, 2, 4, 6)
@@ -164,7 +164,7 @@ def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed_samples", [False, "workers"])
 def test_nor_does_it_with_the_random_numbers_of_workers(tmp_path, seed_samples):
-    options = {"loader": "persistent workers", "seed_samples": seed_samples}
+    options = {"loader": "persistent workers", "data.seed_samples": seed_samples}
     plain, planned = train(tmp_path / "plain", **options)
     weights, ask = train(tmp_path / "asked", 1, 5, **options)
     assert_equal(plain, weights)

@@ -44,7 +44,7 @@ def make(run_dir: Path, *, resume: bool = False) -> Trainer:
         run_dir=run_dir,
         resume=resume,
         max_epochs=2 if resume else 1,
-        config={"a": 1},
+        setup={"config": {"a": 1}},
     )
 
 

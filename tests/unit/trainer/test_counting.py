@@ -87,7 +87,7 @@ def test_tokens_are_the_elements_of_the_ids_or_what_a_function_says():
     assert (trainer.run.progress.iter, trainer.run.progress.tokens) == (4, 26)
     assert trainer.run.progress.samples is None
     assert trainer.run.outcome.reason == "20 tokens are done"
-    own = word_trainer(count_tokens=lambda batch: 7, hooks=[StopAfter(tokens=20)])
+    own = word_trainer(data={"count_tokens": lambda batch: 7}, hooks=[StopAfter(tokens=20)])
     own.train()
     assert own.run.progress.tokens == 21
 
@@ -96,7 +96,7 @@ def test_batches_without_tokens_are_reported():
     with pytest.raises(DataError, match="Tokens.*count_tokens="):
         make_trainer(hooks=[StopAfter(tokens=20)]).train()
     with pytest.raises(DataError, match=r"count_tokens=.*\(batch\)"):
-        make_trainer(count_tokens=lambda: 3)
+        make_trainer(data={"count_tokens": lambda: 3})
 
 
 def test_validations_checkpoints_and_methods_go_by_samples(tmp_path):
@@ -112,8 +112,8 @@ def test_validations_checkpoints_and_methods_go_by_samples(tmp_path):
     note, calls = record(["before_val"], lambda run: run.progress.samples)
     hooks = [hook, note, SaveCheckpoint(every="8 samples", keep=None, last=False)]
     trainer = make_trainer(
-        hooks=hooks, val_data=make_data(), val_every="4 samples", val_begin=8,
-        count_tokens=len, run_dir=tmp_path / "run",
+        hooks=hooks, val_data=make_data(), val_every={"every": "4 samples", "begin": 8},
+        data={"count_tokens": len}, run_dir=tmp_path / "run",
     )  # fmt: skip
     trainer.train()
     assert hook.seen == ((8, 4), (12, 6))
@@ -184,7 +184,8 @@ def test_what_cannot_be_limited_or_counted_is_rejected():
 
 def count_on_ranks(directory):
     trainer = make_trainer(
-        model=make_model(), train_data=make_data(11), count_tokens=lambda batch: len(batch[0]),
+        model=make_model(), train_data=make_data(11),
+        data={"count_tokens": lambda batch: len(batch[0])},
         hooks=[StopAfter(samples=10**6, tokens=10**6)], run_dir=directory,
     )  # fmt: skip
     trainer.train()

@@ -123,7 +123,7 @@ def test_files_have_the_same_numbers(tmp_path):
 
 def test_streams_are_predicted_by_name():
     data = {"clean": make_data(), "noisy": [INPUTS]}
-    trainer = make_trainer(val_data=data, test_data=make_data(), predict_data=[INPUTS])
+    trainer = make_trainer(val_data=data, data={"test": make_data(), "predict": [INPUTS]})
     assert torch.equal(trainer.predict("val_data.noisy"), trainer.predict())
     assert len(trainer.predict("test_data")) == 12
     with pytest.raises(DataError, match="'val_data.claen'.*'val_data.clean'"):
@@ -131,7 +131,7 @@ def test_streams_are_predicted_by_name():
     with pytest.raises(DataError, match="nothing to predict"):
         make_trainer().predict()
     with pytest.raises(DataError, match="'predict_data.a'.*'predict_data.b'"):
-        make_trainer(predict_data={"a": [1], "b": [2]}).predict()
+        make_trainer(data={"predict": {"a": [1], "b": [2]}}).predict()
     with pytest.raises(DataError, match="not a mapping"):
         make_trainer().predict({"a": [INPUTS]})
     with pytest.raises(HookloopError, match="empty"):

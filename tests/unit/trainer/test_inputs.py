@@ -39,7 +39,7 @@ from hookloop.trainer.planning import _epoch_means
         ({"step": lambda run, batch: None, "loss": lambda o, t: o}, ModelError, "both given"),
         ({"step": {"a": lambda run, batch: None}}, ModelError, "step= names a"),
         ({"resume": True}, CheckpointError, "needs run_dir"),
-        ({"load_from": "nowhere.pth"}, CheckpointError, "nowhere.pth"),
+        ({"setup.load_from": "nowhere.pth"}, CheckpointError, "nowhere.pth"),
     ],
 )
 def test_what_cannot_be_trained_is_rejected_before_training(options, kind, message):

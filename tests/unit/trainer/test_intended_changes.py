@@ -82,12 +82,12 @@ def test_a_peak_that_a_schedule_keeps_in_the_groups_is_changed_too(tmp_path):
     def cycle(peak):
         return lambda optimizer: schedulers.OneCycleLR(optimizer, max_lr=peak, total_steps=12)
 
-    train(cycle(0.1), run_dir=tmp_path / "run", config={"schedule": {"max_lr": 0.1}})
+    train(cycle(0.1), run_dir=tmp_path / "run", setup={"config": {"schedule": {"max_lr": 0.1}}})
     changed = train(
         cycle(0.02),
         epochs=3,
         resume=Resume(tmp_path / "run", change="schedule.max_lr"),
-        config={"schedule": {"max_lr": 0.02}},
+        setup={"config": {"schedule": {"max_lr": 0.02}}},
     )
     whole = train(cycle(0.02), epochs=3, run_dir=tmp_path / "whole")
     assert rates(changed) == pytest.approx(rates(whole))

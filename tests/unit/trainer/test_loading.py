@@ -30,7 +30,7 @@ def test_a_checkpoint_is_shown_to_hooks_before_it_is_restored(tmp_path):
 
 def test_weights_to_start_from_are_loaded_once(tmp_path):
     torch.save(make_model(seed=5).state_dict(), tmp_path / "start.pth")
-    trainer = make_trainer(load_from=tmp_path / "start.pth", max_epochs=1)
+    trainer = make_trainer(setup={"load_from": tmp_path / "start.pth"}, max_epochs=1)
     trainer.train()
     trained = trainer.run.model[0].weight.clone()
     trainer.train(max_epochs=2)  # Continues, and does not begin with those weights again.

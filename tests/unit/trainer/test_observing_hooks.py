@@ -160,7 +160,9 @@ def test_nor_does_one_at_a_point_of_the_projects_own(where, tmp_path):
         return {"loss": torch.nn.functional.cross_entropy(output, batch[1]), "output": output}
 
     found = [
-        train(Fire(), *hooks, step=step, points=["after_sample"], run_dir=tmp_path / str(n))
+        train(
+            Fire(), *hooks, step=step, setup={"points": ["after_sample"]}, run_dir=tmp_path / str(n)
+        )
         for n, hooks in enumerate(([], [Sample()]))
     ]
     assert found[0] == found[1]

@@ -112,7 +112,7 @@ def test_load_best_needs_a_best(tmp_path, capsys):
     with pytest.raises(HookError, match="load_best=True.*best="):
         SaveCheckpoint(load_best=True)
     save = SaveCheckpoint(best="val/loss", load_best=True)
-    trainer = tiny_trainer(save, run_dir=tmp_path, max_epochs=1, val_begin=5)
+    trainer = tiny_trainer(save, run_dir=tmp_path, max_epochs=1, val_every={"begin": 5})
     assert trainer.train().status == "completed"
     assert "keeps its last weights" in capsys.readouterr().err
 

@@ -53,7 +53,7 @@ def train(prepare, epochs=1, **options):
         "max_epochs": epochs,
         "clip_norm": 1.0,
     }
-    trainer = make_trainer(model=model, prepare=prepare, **(parts | options))
+    trainer = make_trainer(model=model, setup={"prepare": prepare}, **(parts | options))
     trainer.train()
     return trainer
 
@@ -159,15 +159,15 @@ def test_what_is_not_plain_is_left_alone():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prepare": ChannelsLast()}, r"prepare= is a list: write \[ChannelsLast"),
+        ({"setup.prepare": ChannelsLast()}, r"prepare= is a list: write \[ChannelsLast"),
         (
-            {"prepare": [ChannelsLast]},
+            {"setup.prepare": [ChannelsLast]},
             r"which is not a step of a preparation: write ChannelsLast\(\)",
         ),
-        ({"prepare": "channels_last"}, "it must be a list"),
-        ({"prepare": [Compile(), Compile()]}, "Compile twice"),
-        ({"prepare": [ALL["compile"]], "compile": True}, "leave one out"),
-        ({"prepare": [ALL["cast"]], "precision": "bf16"}, "leave one out"),
+        ({"setup.prepare": "channels_last"}, "it must be a list"),
+        ({"setup.prepare": [Compile(), Compile()]}, "Compile twice"),
+        ({"setup.prepare": [ALL["compile"]], "compile": True}, "leave one out"),
+        ({"setup.prepare": [ALL["cast"]], "precision": "bf16"}, "leave one out"),
     ],
 )
 def test_what_cannot_work_is_rejected(options, message):
@@ -182,7 +182,7 @@ def test_an_unknown_dtype_is_rejected_with_the_nearest():
 
 def test_it_is_recorded_and_compared_at_a_resume(tmp_path, caplog):
     make_trainer(
-        prepare=[Cast("bf16")], run_dir=tmp_path, hooks=[SaveCheckpoint("1 epoch")]
+        setup={"prepare": [Cast("bf16")]}, run_dir=tmp_path, hooks=[SaveCheckpoint("1 epoch")]
     ).train()
     make_trainer(run_dir=tmp_path, resume=True, max_epochs=2).train()
     assert "prepare: [{'type': 'Cast', 'dtype': 'bf16'}] -> []" in caplog.text
@@ -190,7 +190,7 @@ def test_it_is_recorded_and_compared_at_a_resume(tmp_path, caplog):
 
 CONFIG = """
 model: {type: torch.nn.Linear, in_features: 4, out_features: 1}
-prepare: [ChannelsLast, {type: Cast, dtype: bf16}]
+setup: {prepare: [ChannelsLast, {type: Cast, dtype: bf16}]}
 loss: mse_loss
 optimizer: {type: SGD, lr: 0.1}
 default_hooks: false
@@ -202,21 +202,36 @@ def test_a_config_prepares_the_model_before_the_optimizer_is_built(tmp_path):
     trainer = build(load(tmp_path / "config.yaml"))
     (group,) = trainer.run.optimizers["default"].param_groups
     assert group["params"][0].dtype == torch.bfloat16
-    assert [one["type"] for one in trainer.run.arguments["prepare"]] == ["ChannelsLast", "Cast"]
+    assert [one["type"] for one in trainer.run.arguments["setup"]["prepare"]] == [
+        "ChannelsLast",
+        "Cast",
+    ]
     assert trainer.run.model(torch.ones(2, 4)).dtype == torch.float32
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("prepare: ChannelsLast", r"prepare: expected a list of preparations. Write \[Channels"),
-        ("prepare: [ChannelLast]", "no preparation is named 'ChannelLast'. Did you mean 'Channe"),
-        ("prepare: [{type: Cast, dtype: bf1}]", r"yaml:3: prepare.*Did you mean 'bf16'"),
-        ("prepare: [{type: ActivationCheckpointing, patterns: body}]", "no module matches 'body'"),
+        (
+            "setup: {prepare: ChannelsLast}",
+            r"setup.prepare: expected a list of preparations. Write \[Channels",
+        ),
+        (
+            "setup: {prepare: [ChannelLast]}",
+            "no preparation is named 'ChannelLast'. Did you mean 'Channe",
+        ),
+        (
+            "setup: {prepare: [{type: Cast, dtype: bf1}]}",
+            r"yaml:3: setup.prepare.*Did you mean 'bf16'",
+        ),
+        (
+            "setup: {prepare: [{type: ActivationCheckpointing, patterns: body}]}",
+            "no module matches 'body'",
+        ),
     ],
 )
 def test_a_wrong_config_is_rejected_with_its_line(tmp_path, text, message):
-    wrong = CONFIG.replace("prepare: [ChannelsLast, {type: Cast, dtype: bf16}]", text)
+    wrong = CONFIG.replace("setup: {prepare: [ChannelsLast, {type: Cast, dtype: bf16}]}", text)
     (tmp_path / "config.yaml").write_text(wrong)
     with pytest.raises(ConfigError, match=message):
         build(load(tmp_path / "config.yaml"))

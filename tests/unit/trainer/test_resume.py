@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 from hookloop.testing import RecordCalls, tiny_trainer
+from hookloop.trainer.settings import gathered
 from hookloop.trainer.trainer import Trainer
 
 
@@ -86,7 +87,7 @@ def make(run_dir, *, cut=None, every="2 iters", workers=0, resume=None, data=Non
         default_hooks=False,
         run_dir=run_dir,
         resume=resume,
-        **(settings | options),
+        **gathered(settings | options),
     )
 
 
@@ -132,12 +133,12 @@ def test_many_cuts_change_nothing(tmp_path):
     "options",
     [
         {"accumulate": 3},
-        {"epoch_iters": 5},
+        {"data.epoch_iters": 5},
         {"val_every": 4},
         {"max_epochs": None, "max_iters": 19},
         {"precision": "fp16"},
         {"every": "1 epoch"},
-        {"every": "3 iters", "val_every": "2 epochs", "val_at_start": True},
+        {"every": "3 iters", "val_every": "2 epochs", "val_every.at_start": True},
     ],
     ids=str,
 )
@@ -340,7 +341,7 @@ def test_a_run_that_ended_on_the_last_batch_of_an_epoch_can_be_continued(tmp_pat
     make(tmp_path / "cut", max_epochs=None, max_iters=first).train()
     longer = make(tmp_path / "cut", max_epochs=None, max_iters=20, resume=True)
     longer.train()
-    whole = make(tmp_path / "straight", max_epochs=None, max_iters=20, val_begin=99)
+    whole = make(tmp_path / "straight", max_epochs=None, max_iters=20, val_every={"begin": 99})
     whole.train()
     assert longer.run.progress.iter == whole.run.progress.iter == 20
     assert longer.run.progress.epoch == whole.run.progress.epoch == 2
@@ -373,7 +374,7 @@ def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data,
 
 
 def test_leaving_workers_to_torch_is_named_at_start(tmp_path, caplog):
-    make(tmp_path / "r", workers=1, seed_samples=False, max_epochs=1).train()
+    make(tmp_path / "r", workers=1, max_epochs=1, **{"data.seed_samples": False}).train()
     assert "seed_samples=False" in caplog.text
 
 

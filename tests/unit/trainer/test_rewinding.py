@@ -147,7 +147,7 @@ def test_streams_are_mixed_as_before(mix, tmp_path):
         pairs = batch.values() if isinstance(batch, dict) else [batch]
         return sum(nn.functional.mse_loss(run.model(x), y) for x, y in pairs)
 
-    options = {"mix": mix, "step": step}
+    options = {"data.mix": mix, "step": step}
     plain = train(streams(), **options)
     hook = GoBack((3, 2, ()))
     saves = SaveCheckpoint(every=2, keep=None)
@@ -158,7 +158,7 @@ def test_streams_are_mixed_as_before(mix, tmp_path):
 
 
 def test_accumulation_and_a_fixed_number_of_iterations(tmp_path):
-    options = {"accumulate": 2, "epoch_iters": 3}
+    options = {"accumulate": 2, "data.epoch_iters": 3}
     plain = train(make_data(40, shuffle=True), **options)
     saves = SaveCheckpoint(every=1, keep=None)
     back = train(

@@ -82,7 +82,7 @@ def test_a_hook_that_was_left_out_is_in_the_outcome_the_summary_the_log_and_on_t
         "metrics": WriteMetrics(),
         "log": LogMetrics(every=1),
     }
-    outcome = make_classifier(hooks=hooks, run_dir=tmp_path, config={"a": 1}).train()
+    outcome = make_classifier(hooks=hooks, run_dir=tmp_path, setup={"config": {"a": 1}}).train()
     failed = {one.hook: (one.point, one.error) for one in outcome.disabled}
     assert failed == {
         "train": ("after_train_iter", "ValueError: no sensor"),

@@ -106,9 +106,9 @@ def test_another_schedule_is_rejected(tmp_path):
 
 def test_other_changes_of_the_config_are_listed(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
-    train(tmp_path, config={"seed": 1, "import_path": ["a"], "data": {"size": 4}})
+    train(tmp_path, setup={"config": {"seed": 1, "import_path": ["a"], "data": {"size": 4}}})
     new = {"seed": 1, "import_path": ["b"], "data": {"size": 8}, "name": "x"}
-    train(tmp_path, resume=True, epochs=2, config=new)
+    train(tmp_path, resume=True, epochs=2, setup={"config": new})
     assert (
         "Resumed with a changed config: data.size: 4 -> 8; name: nothing -> 'x'" in caplog.messages
     )
@@ -200,8 +200,8 @@ def test_a_directory_of_shards_is_resumed_in_one_process(tmp_path):
         assert not compare(resumed.run.model.state_dict(), whole.run.model.state_dict())
         store.mark_last(file.stem)
     one, other = tmp_path / "cut" / file.stem, tmp_path / "whole" / file.name
-    started = make(load_from=one, run_dir=tmp_path / "one", max_epochs=2)
-    continued = make(load_from=other, run_dir=tmp_path / "other", max_epochs=2)
+    started = make(setup={"load_from": one}, run_dir=tmp_path / "one", max_epochs=2)
+    continued = make(setup={"load_from": other}, run_dir=tmp_path / "other", max_epochs=2)
     started.train()
     continued.train()
     assert not compare(started.run.model.state_dict(), continued.run.model.state_dict())

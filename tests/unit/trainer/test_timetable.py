@@ -35,7 +35,7 @@ def test_each_row_has_what_the_hook_declares_and_its_interval_at_that_point():
 
 
 def test_rows_are_in_the_order_of_the_points_and_then_of_the_calls():
-    trainer = make_trainer(hooks=[Watch()], points=[Point("after_sample")])
+    trainer = make_trainer(hooks=[Watch()], setup={"points": [Point("after_sample")]})
     for point, priority in [
         ("after_sample", 50), ("after_epoch", 90), ("before_run", "HIGHEST"), ("after_epoch", 10),
     ]:  # fmt: skip

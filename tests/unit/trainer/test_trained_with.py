@@ -44,7 +44,7 @@ def test_scripts_are_compared_by_what_they_trained_with(tmp_path):
 
 def test_the_config_of_a_script_is_above_what_was_found(tmp_path):
     config = {"optimizer": {"lr": 5}, "note": "x"}
-    values = read_config(train(tmp_path / "one", config=config))
+    values = read_config(train(tmp_path / "one", setup={"config": config}))
     assert values["optimizer.lr"] == 5
     assert values["note"] == "x"
     assert values["optimizer.weight_decay"] == 0.01

@@ -119,12 +119,14 @@ def test_each_stream_is_validated_when_it_is_due(tmp_path):
 
 
 def test_streams_that_are_due_together_are_one_validation(tmp_path):
-    seen = validated(tmp_path, {"full": "1 epoch", "small": "1 epoch"}, val_at_start=True)
+    seen = validated(
+        tmp_path, {"full": "1 epoch", "small": "1 epoch"}, **{"val_every.at_start": True}
+    )
     assert seen == [(at, ["full", "small"]) for at in (0, 4, 8, 12)]
 
 
 def test_the_begin_is_counted_in_the_unit_of_each_stream(tmp_path):
-    seen = validated(tmp_path, {"small": "1 iter", "full": "1 epoch"}, val_begin=3)
+    seen = validated(tmp_path, {"small": "1 iter", "full": "1 epoch"}, **{"val_every.begin": 3})
     assert [at for at, names in seen if "small" in names] == list(range(3, 13))
     assert [at for at, names in seen if "full" in names] == [12]
 
@@ -138,7 +140,7 @@ def test_samples_are_an_interval_of_a_stream_too(tmp_path):
     every = {"small": "1 epoch", "full": "8 samples"}  # Iterations of 4.
     seen = validated(tmp_path, every, max_epochs=1)
     assert [(at, names) for at, names in seen if "full" in names] == [(2, ["full"]), (4, ["full"])]
-    begun = validated(tmp_path / "begun", every, max_epochs=2, val_begin=15)
+    begun = validated(tmp_path / "begun", every, max_epochs=2, **{"val_every.begin": 15})
     assert [at for at, names in begun if "full" in names] == [4, 6, 8]
     assert not [at for at, names in begun if "small" in names]
 

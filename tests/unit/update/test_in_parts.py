@@ -231,7 +231,7 @@ def test_what_cannot_be_repeated_is_rejected_before_the_start(options, message):
     [
         ({"parallel": "sharded"}, "with a sharded model"),
         ({"model": torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.SyncBatchNorm(1))}, "Sync"),
-        ({"mix": "zip", "loss": None, "step": lambda run, batch: None}, "with mix='zip'"),
+        ({"data.mix": "zip", "loss": None, "step": lambda run, batch: None}, "with mix='zip'"),
     ],
 )
 def test_ranks_that_would_wait_for_each_other_are_rejected(options, reason):

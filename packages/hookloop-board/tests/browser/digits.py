@@ -90,7 +90,7 @@ def train(directory, rate, *hooks, width=8, resume=False):
             ShowWeights(), AverageWeights(), StopOnPlateau("val/loss", patience=50), LogMemory(),
             RecordThroughput(), *hooks,
         ],
-        max_epochs=EPOCHS, run_dir=directory, seed=0, config=config, resume=resume,
+        max_epochs=EPOCHS, run_dir=directory, seed=0, setup={"config": config}, resume=resume,
     ).train()  # fmt: skip
 
 

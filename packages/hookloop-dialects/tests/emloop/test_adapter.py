@@ -62,7 +62,9 @@ def test_the_events_of_two_epochs_and_the_zeroth(tmp_path):
 
 def test_an_evaluation_is_an_epoch_of_its_own(tmp_path):
     events = []
-    trainer = make_trainer(hooks=[Events(events)], test_data=make_data(8), run_dir=tmp_path / "run")
+    trainer = make_trainer(
+        hooks=[Events(events)], data={"test": make_data(8)}, run_dir=tmp_path / "run"
+    )
     trainer.test()
     assert events == [
         ("before_training",),

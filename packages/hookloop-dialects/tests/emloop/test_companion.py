@@ -52,7 +52,7 @@ def test_a_resumed_run_has_no_second_zeroth_epoch(tmp_path):
 
 def test_streams_have_emloops_names(tmp_path):
     hook = Look()
-    trainer = train(tmp_path, hook, val_data=make_data(4), test_data=make_data(4))
+    trainer = train(tmp_path, hook, val_data=make_data(4), data={"test": make_data(4)})
     trainer.test()
     assert hook.seen == ["train"] * 3 + ["valid", "test"]
     several = Look()

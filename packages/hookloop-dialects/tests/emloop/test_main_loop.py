@@ -23,7 +23,7 @@ def test_the_main_loop_offers_what_hooks_touch(tmp_path):
 
 def test_streams_are_found_by_emloops_names():
     trainer = make_trainer(
-        val_data={"clean": make_data(4), "noisy": make_data(8)}, test_data=make_data(16)
+        val_data={"clean": make_data(4), "noisy": make_data(8)}, data={"test": make_data(16)}
     )
     loop = MainLoop(trainer.run)
     assert loop.extra_streams == ["clean", "noisy"]

@@ -41,7 +41,9 @@ def test_the_only_validation_stream_is_found(tmp_path, named, ours):
 )
 def test_an_unknown_stream_is_rejected_before_training(tmp_path, hook, data, listed):
     streams = make_data(8) if data is None else {name: make_data(8) for name in data}
-    trainer = make(tmp_path, ComputeStats(["loss"]), hook, val_data=streams, test_data=make_data(8))
+    trainer = make(
+        tmp_path, ComputeStats(["loss"]), hook, val_data=streams, data={"test": make_data(8)}
+    )
     with pytest.raises(HookError, match=f"names the stream .*{listed}"):
         trainer.train()
     assert trainer.run.progress.iter == 0
@@ -85,7 +87,7 @@ def test_a_test_after_the_training_leaves_out_hooks_of_other_streams(tmp_path):
         hooks.WriteCSV(output_dir=str(tmp_path)),
         hooks.SaveBest(model=None),
         Mine(),
-        test_data=make_data(4),
+        data={"test": make_data(4)},
     )
     trainer.train()
     assert trainer.test()["test/loss/mean"] == pytest.approx(
@@ -96,7 +98,7 @@ def test_a_test_after_the_training_leaves_out_hooks_of_other_streams(tmp_path):
 
 def test_prefixes_are_those_of_the_metric_store():
     several = {"val": make_data(4), "clean": make_data(4)}
-    run = make_trainer(val_data=several, test_data=make_data(4)).run
+    run = make_trainer(val_data=several, data={"test": make_data(4)}).run
     assert Streams(run).prefixes == {"valid": "val", "clean": "val/clean", "train": "train"}
     assert Streams(run).aliases == {"val": "valid"}
     assert Streams(run, is_test=True).prefixes == {"test": "test"}

@@ -96,7 +96,7 @@ def make_trainer(hooks, out, model=None):
         model,
         train_data=make_data(),
         val_data=make_data(4),
-        test_data=make_data(4),
+        data={"test": make_data(4)},
         loss=torch.nn.functional.mse_loss,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.05),
         hooks=hooks,

@@ -128,7 +128,7 @@ def test_a_custom_hook_goes_behind_the_earlier_ones_of_its_level(tmp_path):
 
 def test_a_run_without_training_calls_no_stage(tmp_path):
     hook = tracing(lambda trainer: ())
-    make_trainer(hooks=[hook], test_data=make_data(4), run_dir=tmp_path / "run").test()
+    make_trainer(hooks=[hook], data={"test": make_data(4)}, run_dir=tmp_path / "run").test()
     assert hook.calls == []
 
 

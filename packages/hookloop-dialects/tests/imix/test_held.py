@@ -76,7 +76,7 @@ def test_a_resume_within_a_group_ends_with_the_same_bits(kind, cut, tmp_path):
         hooks = [hook, engine.hooks.LRSchedulerHook(own["optimizer"], _schedule(own))]
         train(
             directory, *hooks, SaveCheckpoint(every="2 iters"), max_iters=iters,
-            config={"gradient_accumulation_steps": 3}, **own, **options,
+            setup={"config": {"gradient_accumulation_steps": 3}}, **own, **options,
         )  # fmt: skip
         return own["model"], hook
 

@@ -28,7 +28,7 @@ def test_the_engine_offers_what_hooks_of_imix_touch(tmp_path):
             )
 
     seen, hook = {}, Look()
-    train(tmp_path, hook, config={"log_config": {"period": 3}})
+    train(tmp_path, hook, setup={"config": {"log_config": {"period": 3}}})
     assert seen["start"] == (0, 0) and seen["limits"] == (3, 1, True)
     assert (seen["rate"], seen["output"], seen["data"]) == (0.05, ["loss"], 3)
     assert (seen["work_dir"], seen["hooks"], seen["cfg"]) == (str(tmp_path / "run"), [hook], 3)
@@ -102,7 +102,7 @@ def test_limits_decide_between_epochs_and_iterations(limits, by_epoch, max_epoch
 
 
 def test_without_training_data_there_is_no_loader():
-    trainer = make_trainer(test_data=make_data(4))
+    trainer = make_trainer(data={"test": make_data(4)})
     assert len(EngineFacade(trainer.run).data_loader) == 3
     trainer.run.train_data = None
     assert EngineFacade(trainer.run).data_loader is None
@@ -114,5 +114,7 @@ def test_values_of_a_config_files_own_are_found(tmp_path):
             seen.append((self.trainer.cfg.log_config.period, self.trainer.cfg.max_epochs))
 
     seen = []
-    train(tmp_path, Look(), config={"vars": {"log_config": {"period": 3}}, "max_epochs": 1})
+    train(
+        tmp_path, Look(), setup={"config": {"vars": {"log_config": {"period": 3}}, "max_epochs": 1}}
+    )
     assert seen == [(3, 1)]

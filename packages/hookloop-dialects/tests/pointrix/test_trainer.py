@@ -30,7 +30,7 @@ def test_the_trainer_offers_what_hooks_of_pointrix_touch(tmp_path):
 
     seen = {}
     config = {"trainer": {"val_interval": 2, "save_step": 7}}
-    trainer = train(tmp_path, Look(), val_data=make_data(8), config=config)
+    trainer = train(tmp_path, Look(), val_data=make_data(8), setup={"config": config})
     assert seen["cfg"] == (3, 7, 2) and seen["exp_dir"] == tmp_path / "run"
     assert (seen["loss"], seen["names"], seen["size"], seen["data"]) == (0, ["group_0"], 2, 8)
     assert trainer.run.optimizer.param_groups[0]["lr"] == 0.125
@@ -85,13 +85,13 @@ def test_a_group_without_a_name_is_named_by_its_index_and_torch_does_not_see_it(
     ],
 )
 def test_settings_come_from_the_config_or_are_pointrixs_defaults(config, found):
-    cfg = TrainerFacade(make_trainer(config=config).run).cfg
+    cfg = TrainerFacade(make_trainer(setup={"config": config}).run).cfg
     assert (cfg.max_steps, cfg.save_step, cfg.bar_upd_interval) == found
 
 
 def test_the_writer_is_the_configs_or_a_hooks_or_the_runs(tmp_path):
     chosen = {"trainer": {"writer": {"writer_type": "TensorboardWriter"}}}
-    run = make_trainer(config=chosen, run_dir=tmp_path / "run").run
+    run = make_trainer(setup={"config": chosen}, run_dir=tmp_path / "run").run
     assert isinstance(TrainerFacade(run).writer, TensorboardWriter)
     trainner = TrainerFacade(make_trainer().run)
     assert isinstance(trainner.logger, RunWriter)

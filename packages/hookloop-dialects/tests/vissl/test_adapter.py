@@ -67,7 +67,7 @@ def test_events_and_counters_are_those_that_vissl_was_measured_with(tmp_path):
 
 def test_a_test_has_a_start_a_phase_and_an_end_of_its_own(tmp_path):
     hook = tracing(lambda task: (task.phase_type, task.test_only))
-    trainer = make_trainer(hooks=[hook], test_data=make_data(4), run_dir=tmp_path / "run")
+    trainer = make_trainer(hooks=[hook], data={"test": make_data(4)}, run_dir=tmp_path / "run")
     trainer.test()
     assert [call[0] for call in hook.calls] == [
         "on_start", "on_phase_start", "on_forward", "on_loss_and_meter", "on_step",

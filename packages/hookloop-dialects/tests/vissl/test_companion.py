@@ -116,7 +116,7 @@ def _measured():
     hook = LastValues()
     config = {"meters": {"accuracy": {"topk": [1, 2]}}}
     data = {"train_data": make_classes(11, 4), "val_data": make_classes(11, 4)}
-    make_classifier(hooks=[hook], config=config, seed=1, **data).train()
+    make_classifier(hooks=[hook], setup={"config": config}, seed=1, **data).train()
     return hook.value
 
 

@@ -41,7 +41,7 @@ def test_the_task_offers_what_hooks_of_vissl_touch(tmp_path):
     hook = Look()
     trainer = make_trainer(
         hooks=[hook],
-        config={"LOG_FREQUENCY": 7, "MODEL": {"NAME": "tiny"}},
+        setup={"config": {"LOG_FREQUENCY": 7, "MODEL": {"NAME": "tiny"}}},
         run_dir=tmp_path / "run",
     )
     trainer.train()
@@ -70,9 +70,9 @@ def test_an_attribute_that_is_not_offered_names_hook_attribute_and_a_way(tmp_pat
 
 
 def test_loaders_and_data_sets_are_found_by_phase():
-    task = Task(make_trainer(val_data=make_data(8), test_data=make_data(4)).run)
+    task = Task(make_trainer(val_data=make_data(8), data={"test": make_data(4)}).run)
     assert {name: len(data) for name, data in task.datasets.items()} == {"train": 12, "test": 8}
-    task = Task(make_trainer(test_data=make_data(4), train_data=[1, 2]).run)
+    task = Task(make_trainer(data={"test": make_data(4)}, train_data=[1, 2]).run)
     assert task.datasets["train"] == [1, 2] and len(task.dataloaders["test"]) == 1
 
 
@@ -86,7 +86,9 @@ def test_limits_that_are_unknown_are_minus_one(limits, phases, iterations, where
 
 
 def test_batches_of_a_phase_are_those_of_its_data():
-    run = make_trainer(val_data={"a": make_data(8), "b": make_data(4)}, test_data=make_data(16)).run
+    run = make_trainer(
+        val_data={"a": make_data(8), "b": make_data(4)}, data={"test": make_data(16)}
+    ).run
     task, found = Task(run), {}
     for phase in ("train", "val", "test"):
         run.phase = phase

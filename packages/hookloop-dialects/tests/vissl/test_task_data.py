@@ -74,5 +74,7 @@ def test_sizes_and_loaders_are_those_of_the_run():
     assert unsized.config.DATA.TRAIN.BATCHSIZE_PER_REPLICA == 3
     with pytest.raises(KeyError, match="no 'BATCHSIZE'"):
         unsized.config["DATA"]["TRAIN"]["BATCHSIZE"]
-    given = Task(make_trainer(config={"DATA": {"TRAIN": {"BATCHSIZE_PER_REPLICA": 9}}}).run)
+    given = Task(
+        make_trainer(setup={"config": {"DATA": {"TRAIN": {"BATCHSIZE_PER_REPLICA": 9}}}}).run
+    )
     assert given.config["DATA"]["TRAIN"]["BATCHSIZE_PER_REPLICA"] == 9

@@ -28,7 +28,9 @@ class Look(ClassyHook):
 
 def test_meters_of_the_config_measure_every_phase(tmp_path):
     hook = Look()
-    trainer = make_classifier(hooks=[hook], config={"METERS": METERS}, run_dir=tmp_path / "run")
+    trainer = make_classifier(
+        hooks=[hook], setup={"config": {"METERS": METERS}}, run_dir=tmp_path / "run"
+    )
     trainer.train()
     train, test = (seen["accuracy_list_meter"] for seen in hook.seen)
     assert list(test) == ["top_1", "top_2"] and list(test["top_1"]) == ["res5"]
@@ -39,7 +41,9 @@ def test_meters_of_the_config_measure_every_phase(tmp_path):
 
 def test_meters_may_leave_out_the_training(tmp_path):
     hook, meters = Look(), {**METERS, "enable_training_meter": False}
-    make_classifier(hooks=[hook], config={"METERS": meters}, run_dir=tmp_path / "run").train()
+    make_classifier(
+        hooks=[hook], setup={"config": {"METERS": meters}}, run_dir=tmp_path / "run"
+    ).train()
     assert hook.seen[0]["accuracy_list_meter"]["top_2"] == {"res5": 0.0}
     assert hook.seen[1]["accuracy_list_meter"]["top_2"]["res5"] > 0
 
@@ -52,7 +56,7 @@ def test_a_metric_of_the_run_has_the_forms_of_both_systems(tmp_path):
 
 
 def test_meters_of_a_hooks_own_need_a_config():
-    task = Task(make_trainer(config={"METERS": METERS}).run)
+    task = Task(make_trainer(setup={"config": {"METERS": METERS}}).run)
     assert task._build_meters()[0] is not task.meters[0]
     task = Task(make_trainer().run)
     task.hook = "ema"
@@ -70,7 +74,7 @@ def test_the_average_is_made_when_asked_for_and_kept_in_checkpoints(tmp_path):
     def run(where, epochs, **options):
         config = {"HOOKS": {"EMA_MODEL": {"EMA_CONFIG": {"decay": 0.5}}}}
         trainer = make_trainer(
-            hooks=[Average(), SaveCheckpoint()], max_epochs=epochs, config=config,
+            hooks=[Average(), SaveCheckpoint()], max_epochs=epochs, setup={"config": config},
             run_dir=tmp_path / where, **options,
         )  # fmt: skip
         trainer.train()

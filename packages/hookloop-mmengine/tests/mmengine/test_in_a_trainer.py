@@ -64,7 +64,7 @@ class Ask(Hook):
 
 def test_a_test_after_the_training_has_times_and_the_iteration():
     hook = Ask()
-    trainer = make_trainer(hooks=[hook], val_data=make_data(8), test_data=make_data(8))
+    trainer = make_trainer(hooks=[hook], val_data=make_data(8), data={"test": make_data(8)})
     trainer.train()
     trainer.test()
     # As in MMEngine, which adds 1 to the number of iterations.
@@ -75,7 +75,7 @@ def test_a_test_after_the_training_has_times_and_the_iteration():
 
 def test_a_test_alone_has_no_iterations():
     hook = Ask()
-    make_trainer(hooks=[hook], train_data=None, test_data=make_data(8)).test()
+    make_trainer(hooks=[hook], train_data=None, data={"test": make_data(8)}).test()
     assert hook.tags["test"]["iter"] == 0
 
 

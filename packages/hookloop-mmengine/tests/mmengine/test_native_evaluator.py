@@ -29,6 +29,6 @@ def test_the_data_sets_description_is_passed_on():
     data = make_data()
     data.dataset.metainfo = {"classes": ("a", "b")}
     hook = Evaluators()
-    make_trainer(hooks=[hook], val_data=data, test_data=make_data(), run_dir="run").train()
+    make_trainer(hooks=[hook], val_data=data, data={"test": make_data()}, run_dir="run").train()
     assert hook.val.dataset_meta == {"classes": ("a", "b")}
     assert hook.test.dataset_meta is None

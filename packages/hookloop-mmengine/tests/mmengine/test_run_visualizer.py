@@ -36,7 +36,7 @@ def test_hooks_see_the_visualizer_that_the_project_made():
 
 def test_hooks_see_the_visualizer_that_the_config_describes():
     VISUALIZERS.register_module(module=Drawing, force=True)
-    found = train(config={"visualizer": {"type": "Drawing"}})
+    found = train(setup={"config": {"visualizer": {"type": "Drawing"}}})
     assert found.draw_boxes() == "drawn"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Literal, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin
 
 import click
 from click.shell_completion import CompletionItem
@@ -38,7 +38,8 @@ OF_PARTS = {
     "model": ("type",),
     "train_data": ("type",),
     "val_data": ("type",),
-    "test_data": ("type",),
+    "data.test": ("type",),
+    "data.predict": ("type",),
 }
 """Keys that parts usually have, besides those that the config gives them."""
 
@@ -118,13 +119,13 @@ def _read(path: object) -> Mapping[str, object]:
 
 
 def _top(tree: Mapping[str, object]) -> Iterator[str]:
-    from hookloop.config.schema import KEYS, SETTINGS
+    from hookloop.config.schema import KEYS
+    from hookloop.trainer.settings import FLAT, GROUPS
 
-    holders = {"hooks", "default_hooks", "vars", *OF_PARTS}
+    holders = {"hooks", "default_hooks", "vars", *OF_PARTS, *GROUPS}
     for name in dict.fromkeys([*tree, *KEYS]):
-        has_parts = isinstance(tree.get(name), dict | list) or (
-            name in holders and name not in SETTINGS
-        )
+        is_value = name in FLAT and FLAT[name].form == "plain"
+        has_parts = isinstance(tree.get(name), dict | list) or (name in holders and not is_value)
         yield f"{name}." if has_parts else f"{name}="
 
 
@@ -147,8 +148,19 @@ def _children(tree: Mapping[str, object], path: list[str]) -> Iterator[str]:
             yield from _of_hook(_written_type(node) or name)
         case ["default_hooks", name]:
             yield from _of_hook(_written_type(node) or DEFAULT_HOOKS.get(name, ""))
-        case [name] if name in OF_PARTS:
-            yield from (f"{key}=" for key in OF_PARTS[name])
+        case [*_] if ".".join(path) in OF_PARTS:
+            yield from (f"{key}=" for key in OF_PARTS[".".join(path)])
+        case [name]:
+            yield from _of_group(name)
+
+
+def _of_group(argument: str) -> Iterator[str]:
+    from hookloop.trainer.settings import IN_CONFIGS
+
+    for path in IN_CONFIGS:
+        group, _, name = path.partition(".")
+        if group == argument and name:
+            yield f"{name}." if path in OF_PARTS else f"{name}="
 
 
 def _of_hook(name: str) -> Iterator[str]:
@@ -189,10 +201,11 @@ def _written_type(item: object) -> str:
 
 def _values(key: str) -> list[str]:
     """Return the values of a setting that has only a few."""
-    from hookloop.config.schema import SETTINGS
+    from hookloop.trainer.settings import IN_CONFIGS
 
-    annotation = SETTINGS.get(key)
-    members = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    setting = IN_CONFIGS.get(key)
+    annotation = setting.kind if setting is not None else None
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else [annotation]
     found: list[str] = []
     for member in members:
         if member is bool:

@@ -52,7 +52,7 @@ def _report(found: Comparison) -> int:
         set_result({"is_repeatable": False, "differences": found.own})
         print_error(
             f"two runs of this config differ already, in {found.own}. Seed what is random, "
-            "and add deterministic=true."
+            "and add setup.deterministic=true."
         )
         return USER_ERROR
     rows = [

@@ -62,7 +62,9 @@ def command(
     """
     with scratch_directory("verify") as folder:
         loaded, task = prepared_task("verify-resume", folder, config, overrides, iters, ranks or 1)
-        if deterministic := loaded.tree.get("deterministic", False):
+        from hookloop.config.schema import setting_of
+
+        if deterministic := setting_of(loaded.tree, "setup.deterministic"):
             print_text(f"deterministic: {deterministic}, as the config says.")
         from hookloop.cli.prove.task_process import MODULE
         from hookloop.short_runs.verify_resume import Verification
@@ -96,7 +98,7 @@ def _report(proof: Proof, deterministic: object) -> int:
         if not proof.is_exact:
             print_text(f"  {DEPENDS_ON_RANKS}", err=True)
     else:
-        advice = "Seed what is random, and add deterministic=true."
+        advice = "Seed what is random, and add setup.deterministic=true."
         if deterministic:
             advice = (
                 f"Seed what is random; deterministic={deterministic!r} covers the operations of "

@@ -115,10 +115,10 @@ def opened(
     else:
         resume, chosen = None, named
     if resume is not None:
-        loaded.tree.pop("load_from", None)  # The run only started from these weights.
+        _setup(loaded).pop("load_from", None)  # The run only started from these weights.
     elif chosen is not None:
-        loaded.tree["load_from"] = chosen
-    if chosen is None and loaded.tree.get("load_from") is None and checkpoint != "best":
+        loaded.tree["setup"] = {**_setup(loaded), "load_from": chosen}
+    if chosen is None and _setup(loaded).get("load_from") is None and checkpoint != "best":
         print_text("warning: no checkpoint is given, so the weights are untrained.", err=True)
     with ExitStack() as stack:
         if run_dir is None and resume is not None:
@@ -135,6 +135,11 @@ def opened(
         )
         shown = chosen or loaded.path.name
         yield Opened(trainer, "best" if is_best else None, shown, home if resume else None)
+
+
+def _setup(config: Config) -> dict[str, object]:
+    held = config.tree.get("setup")
+    return held if isinstance(held, dict) else {}  # Anything else is rejected when it is built.
 
 
 def _keeps_best(trainer: Trainer, home: Path) -> bool:
@@ -181,7 +186,8 @@ def _named_checkpoint(config: Config, checkpoint: Path | None) -> str | None:
     if checkpoint is not None:
         return str(checkpoint)
     # The config of a run has the weights that it started from, which are not meant here.
-    path = config.tree.get("load_from") if config.is_override(("load_from",)) else None
+    is_given = config.is_override(("setup", "load_from"))
+    path = _setup(config).get("load_from") if is_given else None
     return path if isinstance(path, str) else None
 
 
@@ -193,7 +199,7 @@ def _newest_in(directory: Path) -> str | None:
     if pointer is not None and pointer.location is not None:
         raise CheckpointError(
             f"'{directory}' names '{pointer}', outside of it, as its newest checkpoint. If you "
-            "trust that, name the file itself: load_from=..."
+            "trust that, name the file itself: setup.load_from=..."
         )
     return None if run.last_checkpoint is None else str(run.last_checkpoint)
 

@@ -252,19 +252,24 @@ class PartReader:
             self.report(key, f"there is {what} to remove.{nearest(name, others)}")
         return True
 
-    def resolve_objects(self, names: Collection[str]) -> None:
-        """Replace ``{ref: module:name}`` by the object, wherever a part may be an object."""
-        tree = self.config.tree
+    def resolve_objects(self, names: Collection[str], within: Key = ()) -> None:
+        """Replace ``{ref: module:name}`` by the object, wherever a part may be an object.
+
+        Args:
+            names: Keys of the config, or of a mapping in it.
+            within: The key of that mapping.
+        """
+        tree = cast("dict[str, object]", self.config.at(within))
         for name in names:
             value = tree.get(name)
             if _is_reference(value):
-                tree[name] = self._object((name,), value)
+                tree[name] = self._object((*within, name), value)
             elif isinstance(value, dict | list):
                 # Deeper ones are arguments, which `value` resolves.
                 inside = list(value.items() if isinstance(value, dict) else enumerate(value))
                 for step, item in inside:
                     if _is_reference(item):
-                        value[step] = self._object((name, step), item)
+                        value[step] = self._object((*within, name, step), item)
 
     def _object(self, key: Key, reference: dict[str, object]) -> object:
         path = reference[REFERENCE]

@@ -199,7 +199,7 @@ class TransformersCompanion(Companion):
             raise HookError(
                 "A callback set control.should_epoch_stop, which would end this epoch and begin "
                 "the next one: hookloop has no such request. Set should_training_stop, or "
-                "Trainer(epoch_iters=...)."
+                "Trainer(data=Data(epoch_iters=...))."
             )
         self.stop_if_asked(run)
         # Transformers ends the epoch before it validates for the last time.

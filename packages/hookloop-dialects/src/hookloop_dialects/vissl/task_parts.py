@@ -100,8 +100,8 @@ class TaskParts(Facade):
         if not meters:
             raise HookError(
                 f"The hook '{self.hook}' builds meters, but the config has none. Name them in "
-                "Trainer(config={'METERS': {'names': ['accuracy_list_meter'], "
-                "'accuracy_list_meter': {...}}}), or validate averaged weights with "
+                "Trainer(setup=Setup(config={'METERS': {'names': ['accuracy_list_meter'], "
+                "'accuracy_list_meter': {...}}})), or validate averaged weights with "
                 "hookloop.hooks.AverageWeights()."
             )
         return meters

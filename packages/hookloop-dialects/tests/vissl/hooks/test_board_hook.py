@@ -20,7 +20,9 @@ def size(output, targets):
 
 def test_loss_and_rate_are_written_at_the_frequency(tmp_path, board):
     hook = SSLTensorboardHook(board)
-    train(tmp_path, hook, max_epochs=2, config={"LOG_FREQUENCY": 2}, metrics={"size": size})
+    train(
+        tmp_path, hook, max_epochs=2, setup={"config": {"LOG_FREQUENCY": 2}}, metrics={"size": size}
+    )
     folder = tmp_path / "board"
     # Every fifth of the first hundred, too.
     assert [step for step, _ in tensorboard_points(folder, "Training/Loss")] == [0, 2, 4, 5]

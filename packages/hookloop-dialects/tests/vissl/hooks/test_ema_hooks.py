@@ -39,7 +39,7 @@ def test_the_average_is_measured_with_the_configs_meters(tmp_path):
               "accuracy_list_meter": {"num_meters": 1, "topk_values": [1]}}  # fmt: skip
     hook = EmaHook(enable_ema_meters=True, warmup=1.0)  # The average is a copy to the end.
     folder = tmp_path / "run"
-    trainer = make_classifier(hooks=[hook], config={"METERS": meters}, run_dir=folder)
+    trainer = make_classifier(hooks=[hook], setup={"config": {"METERS": meters}}, run_dir=folder)
     trainer.train()
     lines = [json.loads(line) for line in (folder / "metrics.json").read_text().splitlines()]
     assert [line["phase_idx"] for line in lines] == [0, 1]

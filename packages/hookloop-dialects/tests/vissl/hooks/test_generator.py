@@ -25,7 +25,7 @@ def test_the_generator_makes_the_hooks_that_a_config_asks_for(tmp_path):
         "CheckNanModelOutputHook",
     ]
     (tmp_path / "run").mkdir()
-    assert train(tmp_path, *hooks, config=config).run.outcome.status == "completed"
+    assert train(tmp_path, *hooks, setup={"config": config}).run.outcome.status == "completed"
 
 
 def names(config):

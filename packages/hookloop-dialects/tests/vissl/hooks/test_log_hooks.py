@@ -16,7 +16,7 @@ from hookloop_dialects.vissl.classy_vision import hooks as classy
 @pytest.mark.parametrize(("frequency", "phases"), [(1, [0, 1, 2, 3]), (2, [0, 2]), (3, [0, 3])])
 def test_vissl_checkpoints_are_those_that_were_measured(frequency, phases, tmp_path):
     config = {"CHECKPOINT": {"CHECKPOINT_FREQUENCY": frequency}}
-    train(tmp_path, vissl.LogLossMetricsCheckpointHook(1), config=config)
+    train(tmp_path, vissl.LogLossMetricsCheckpointHook(1), setup={"config": config})
     assert models(tmp_path / "run") == sorted(
         [
             "checkpoint.torch",
@@ -28,7 +28,7 @@ def test_vissl_checkpoints_are_those_that_were_measured(frequency, phases, tmp_p
 
 def test_vissl_checkpoints_by_iteration(tmp_path):
     config = {"CHECKPOINT": {"CHECKPOINT_FREQUENCY": 9, "CHECKPOINT_ITER_FREQUENCY": 6}}
-    train(tmp_path, vissl.LogLossMetricsCheckpointHook(1), config=config)
+    train(tmp_path, vissl.LogLossMetricsCheckpointHook(1), setup={"config": config})
     assert "model_iteration12.torch" in models(tmp_path / "run")
     assert "model_iteration3.torch" not in models(tmp_path / "run")
 
@@ -54,7 +54,7 @@ def test_vissl_metrics_have_a_line_per_phase(tmp_path):
 def test_vissl_logs_the_iterations_that_it_logged(frequency, steps, tmp_path):
     (tmp_path / "run").mkdir()
     hook = vissl.LogLossLrEtaHook(str(tmp_path / "run"))
-    train(tmp_path, hook, config={"LOG_FREQUENCY": frequency})
+    train(tmp_path, hook, setup={"config": {"LOG_FREQUENCY": frequency}})
     lines = [json.loads(one) for one in (tmp_path / "run" / "stdout.json").read_text().splitlines()]
     assert [line["iter"] for line in lines] == steps
     assert lines[1]["max_iterations"] == 15

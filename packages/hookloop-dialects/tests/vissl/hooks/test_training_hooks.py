@@ -46,7 +46,7 @@ def test_parameters_are_frozen_for_their_first_iterations(tmp_path):
             seen.append(run.model[0].weight.grad is None)
 
     config = {"MODEL": {"TEMP_FROZEN_PARAMS_ITER_MAP": [["module.0.weight", 2]]}}
-    train(tmp_path, vissl.FreezeParametersHook(), Look(), max_epochs=1, config=config)
+    train(tmp_path, vissl.FreezeParametersHook(), Look(), max_epochs=1, setup={"config": config})
     assert seen == [True, True, False]
 
 
@@ -92,7 +92,7 @@ def test_each_row_has_its_native_hook(row, kind):
 def test_a_frozen_name_that_does_not_exist_is_an_error(tmp_path):
     config = {"MODEL": {"TEMP_FROZEN_PARAMS_ITER_MAP": [["0.wieght", 2]]}}
     with pytest.raises(AssertionError, match="no parameter is named .*0.wieght"):
-        train(tmp_path, vissl.FreezeParametersHook(), config=config)
+        train(tmp_path, vissl.FreezeParametersHook(), setup={"config": config})
 
 
 def test_the_sampler_of_a_phase_gets_its_index(tmp_path):

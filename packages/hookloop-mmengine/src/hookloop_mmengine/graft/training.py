@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hookloop import Every, Trainer, Update
+from hookloop import Data, Every, Trainer, Update, Validation
 from hookloop import hooks as native
 from hookloop.dialects import World
 from hookloop.dialects.engine_parts import LastPointer, assume, join_divided, numbered
@@ -117,9 +117,9 @@ class Training:
         runner, loop = self.runner, self.loop
         optimizers = optimizers_of(runner.optim_wrapper)
         unit = "iters" if self.is_iter_based else "epochs"
-        limits = {"max_epochs": loop.max_epochs}
-        if self.is_iter_based:  # One long epoch: the end of the data is not an event.
-            limits = {"max_iters": loop.max_iters, "epoch_iters": loop.max_iters}
+        # By iterations there is one long epoch: the end of the data is not an event.
+        limit = "max_iters" if self.is_iter_based else "max_epochs"
+        limits = {limit: loop.max_iters if self.is_iter_based else loop.max_epochs}
         self._known_hooks = list(runner._hooks)
         hooks: list[Hook] = [BeginEpoch(self), *self._adapted(self._known_hooks), self.files]
         model = _unwrapped(runner.model)
@@ -131,13 +131,15 @@ class Training:
                 val_data=data_of(runner.val_loop) if runner.val_loop is not None else None,
                 step=CallTrainStep(runner, list(optimizers.values())),
                 optimizer=optimizers,
-                val_every=f"{self._val_interval()} {unit}",
-                val_begin=loop.val_begin,
+                val_every=Validation(f"{self._val_interval()} {unit}", begin=loop.val_begin),
                 hooks=hooks,
                 default_hooks=False,  # Those of MMEngine are among the hooks.
                 device=next(runner.model.parameters()).device,
                 run_dir=Path(runner.work_dir),
-                seed_samples="workers",  # The same random numbers as without us.
+                data=Data(
+                    epoch_iters=loop.max_iters if self.is_iter_based else None,
+                    seed_samples="workers",  # The same random numbers as without us.
+                ),
                 # Once: a second call continues what was trained.
                 resume=vars(runner).pop("hookloop_resume", None),
                 **limits,

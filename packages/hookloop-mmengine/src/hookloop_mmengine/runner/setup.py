@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop import Hook, Trainer
+from hookloop import Data, Hook, Trainer, Validation
 from hookloop import hooks as native
 from hookloop.dialects.engine_parts import adapt_all, length_of
 from hookloop_mmengine.config import Config
@@ -205,13 +205,18 @@ class RunnerSetup(RunnerFacade):
             optimizer=optimizers,
             schedule=schedules,
             metrics=self._metrics("val") if validates else None,
-            val_every=f"{settings.val_interval} {'epochs' if settings.by_epoch else 'iters'}",
-            val_begin=settings.val_begin,
+            val_every=Validation(
+                f"{settings.val_interval} {'epochs' if settings.by_epoch else 'iters'}",
+                begin=settings.val_begin,
+            ),
             hooks=hooks,
             default_hooks=False,  # Those of MMEngine are among the hooks.
             run_dir=self._work_dir,
             resume=resume,
-            **_limits(settings),  # type: ignore[arg-type]
+            max_epochs=settings.limit if settings.by_epoch else None,
+            max_iters=None if settings.by_epoch else settings.limit,
+            # One long epoch: in a training by iterations, the end of the data is not an event.
+            data=Data(epoch_iters=None if settings.by_epoch else settings.limit),
         )
         prepare.validation = trainer._loop.validation  # Its interval may change in the run.
         prepare.update = update
@@ -241,7 +246,8 @@ class RunnerSetup(RunnerFacade):
             hooks=[*self._native, *start],
             default_hooks=False,
             run_dir=self._work_dir,
-            **{f"{phase}_data": loader},  # type: ignore[arg-type]
+            val_data=loader if phase == "val" else None,
+            data=Data(test=loader if phase == "test" else None),
         )
         if progress is not None:  # Hooks see the counters of the training.
             trainer.run.progress.iter = progress.iter
@@ -354,13 +360,6 @@ def build_hook(entry: object) -> object:
     if isinstance(entry, type | str) or not is_hook:
         raise TypeError(f"hook should be an instance of Hook or dict, but got {entry!r}")
     return entry
-
-
-def _limits(settings: LoopSettings) -> dict[str, int]:
-    if settings.by_epoch:
-        return {"max_epochs": settings.limit}
-    # One long epoch: in a training by iterations, the end of the data is not an event.
-    return {"max_iters": settings.limit, "epoch_iters": settings.limit}
 
 
 def _optimizers(wrapper: OptimWrapper) -> dict[str, torch.optim.Optimizer]:

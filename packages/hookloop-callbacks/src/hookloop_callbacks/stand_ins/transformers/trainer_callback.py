@@ -86,7 +86,7 @@ class EarlyStoppingCallback(TrainerCallback, ExportableState):
         if args.metric_for_best_model is None:
             raise AssertionError(
                 "EarlyStoppingCallback needs metric_for_best_model: "
-                "Trainer(config={'metric_for_best_model': 'eval_loss'})."
+                "Trainer(setup=Setup(config={'metric_for_best_model': 'eval_loss'}))."
             )
         if args.eval_strategy == "no":
             raise AssertionError("EarlyStoppingCallback needs validations: give val_data=.")

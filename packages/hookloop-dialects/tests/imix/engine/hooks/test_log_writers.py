@@ -31,7 +31,7 @@ def test_json_lines_come_at_the_period_within_epochs(tmp_path):
 
 def test_a_logger_by_itself_writes_at_the_period_of_the_config(tmp_path):
     config = {"log_config": {"period": 3}}
-    train(tmp_path, build_hook({"type": "JSONLoggerHook"}), max_iters=5, config=config)
+    train(tmp_path, build_hook({"type": "JSONLoggerHook"}), max_iters=5, setup={"config": config})
     lines = (tmp_path / "run" / "training_status.json").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [2, 4]
 
@@ -54,7 +54,7 @@ def json_lines(path):
     [({}, PERIOD), ({"log_config": {"period": 3}}, 3), ({"log_config": {"period": "x"}}, PERIOD)],
 )
 def test_the_period_is_the_configs_or_the_default(config, period):
-    assert period_of(EngineFacade(make_trainer(config=config).run)) == period
+    assert period_of(EngineFacade(make_trainer(setup={"config": config}).run)) == period
 
 
 def test_json_numbers_are_medians_with_sorted_keys(tmp_path):

@@ -81,7 +81,7 @@ def test_a_subclass_makes_the_update_as_by_hand(steps, max_norm, tmp_path):
     own = parts()
     hook = Mine(grad_clip=None if max_norm is None else {"max_norm": max_norm})
     config = {"gradient_accumulation_steps": steps}
-    trainer = train(tmp_path, hook, max_epochs=2, config=config, **own)
+    trainer = train(tmp_path, hook, max_epochs=2, setup={"config": config}, **own)
     expected, losses = by_hand(6, steps, max_norm)
     assert hook.updates == 6
     assert_same_bits(own["model"], expected)
@@ -103,7 +103,7 @@ def test_a_subclass_with_half_precision_scales_and_clips_whole_groups(tmp_path):
     own = parts()
     hook = Half({"max_norm": 0.5}, {"init_scale": 4.0})
     config = {"gradient_accumulation_steps": 2}
-    train(tmp_path, hook, max_iters=4, precision="fp16", config=config, **own)
+    train(tmp_path, hook, max_iters=4, precision="fp16", setup={"config": config}, **own)
     assert hook.trainer.imixed_precision and hook._scaler.get_scale() == 4.0
     assert hook.trainer.log_buffer.history("grad_norm").values()[0][1] == 1
 
@@ -111,4 +111,4 @@ def test_a_subclass_with_half_precision_scales_and_clips_whole_groups(tmp_path):
 def test_accumulation_in_the_config_is_rejected_where_the_loop_makes_the_update(tmp_path):
     config = {"gradient_accumulation_steps": 4}
     with pytest.raises(HookError, match=r"has no effect.*Trainer\(accumulate=4\)"):
-        train(tmp_path, engine.hooks.OptimizerHook(), config=config)
+        train(tmp_path, engine.hooks.OptimizerHook(), setup={"config": config})

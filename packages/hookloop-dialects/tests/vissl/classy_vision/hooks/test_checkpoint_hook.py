@@ -42,7 +42,7 @@ def test_the_newest_is_one_file_under_two_names(tmp_path):
 
 def test_a_test_alone_saves_nothing_and_needs_no_directory(tmp_path):
     hook = classy.CheckpointHook(str(tmp_path / "nowhere"), phase_types=["test"])
-    make_trainer(hooks=[hook], test_data=make_data(4), run_dir=tmp_path / "run").test()
+    make_trainer(hooks=[hook], data={"test": make_data(4)}, run_dir=tmp_path / "run").test()
     assert hook.state.phase_counter == 0
 
 

@@ -98,7 +98,7 @@ def update_classy_state(task: Task, state_dict: Mapping[str, Any]) -> bool:
     """Reject the call, because a resume restores the state of a run."""
     raise HookError(
         "A hook called update_classy_state, but only a resume restores a run. Use "
-        "Trainer(resume=...), or load weights alone with Trainer(load_from=...)."
+        "Trainer(resume=...), or load weights alone with Trainer(setup=Setup(load_from=...))."
     )
 
 
