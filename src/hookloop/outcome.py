@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hookloop.every import count_of
 from hookloop.runs.policy import is_of_machine
+from hookloop.runs.series import History, history
+from hookloop.runs.shown import make_safe_line
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.choose import BestCheckpoint
@@ -61,6 +65,15 @@ class Outcome:
     all_best: tuple[BestCheckpoint, ...] = ()
     """The best checkpoints of each metric, the best first, in the order of the metrics."""
 
+    @cached_property
+    def history(self) -> History:
+        """The metrics that the run has written, a column for each; read from its directory.
+
+        It has those of earlier starts of the run as well. `History.to_pandas` makes a table of
+        them, with a row for each iteration.
+        """
+        return History() if self.run_dir is None else history(self.run_dir, afterwards=False)
+
     @property
     def exit_code(self) -> int:
         """The exit code of a process that did nothing but this run."""
@@ -84,6 +97,21 @@ class Outcome:
         best = [f"best checkpoint '{self.best.path}'"] if self.best is not None else []
         lost = [self.problem] if self.problem is not None else []
         return f"<Outcome: {', '.join([str(self), *shown, *more, *best, *lost, *where])}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: how it ended, and a table of the metrics."""
+        lines = {
+            "run": str(self.run_dir) if self.run_dir is not None else "",
+            "best checkpoint": str(self.best.path) if self.best is not None else "",
+            "problem": self.problem or "",
+        }
+        shown = "".join(
+            f"<br>{name}: <code>{escape(make_safe_line(text))}</code>"
+            for name, text in lines.items()
+            if text
+        )
+        said = escape(make_safe_line(str(self)))
+        return f"<p><b>{said}</b>{shown}</p>{self.history._repr_html_()}"
 
     def __str__(self) -> str:
         names = ", ".join(dict.fromkeys(disabled.hook for disabled in self.disabled))

@@ -61,3 +61,17 @@ def test_a_cell_that_is_run_again_is_told_how(tmp_path):
     with pytest.raises(RunExistsError, match="resume='auto'"):
         cell()
     assert cell(resume="auto").status == "completed"
+
+
+def test_the_history_is_what_the_run_has_written(tmp_path):
+    trainer = make_trainer(
+        default_hooks={"console": None}, run_dir=tmp_path / "a", val_data=make_data(), max_epochs=3
+    )
+    outcome = trainer.train()
+    assert outcome.history["val/loss"].iters == [3, 6, 9]
+    assert outcome.history["val/loss"].values[-1] == outcome.metrics["val/loss"]
+    assert len(outcome.history.to_pandas()) == len(outcome.history.rows())
+    shown = outcome._repr_html_()
+    assert "<b>completed</b>" in shown and "<td>val/loss</td><td>3</td>" in shown
+    # With no hook that writes them, there are none, and it says so.
+    assert "metrics" in repr(make_trainer().train().history)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from hookloop.runs.reading import opened_to_read, parse_json, read_most
     from hookloop.runs.records import to_json, to_number
-    from hookloop.runs.series import Column, history
+    from hookloop.runs.series import Column, History, history
     from hookloop.runs.shown import make_safe, make_safe_line
     from hookloop.runs.table import RunRow, differing_keys, read_rows, row_of
     from hookloop.runs.tags import FILE as LABELS_FILE
@@ -68,6 +68,7 @@ __all__ = [
     "Branch",
     "Column",
     "Deed",
+    "History",
     "Inherited",
     "Labels",
     "Past",
@@ -181,6 +182,7 @@ _NAMES_BY_MODULE = {
     ),
     "hookloop.runs.series": (
         "Column",
+        "History",
         "history",
     ),
     "hookloop.runs.shown": (

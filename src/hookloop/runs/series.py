@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import escape
 from itertools import chain
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
+from hookloop.errors import HookloopError, MissingMetricError, nearest
 from hookloop.runs.afterwards import read_afterwards
 from hookloop.runs.layout import RunDir
 from hookloop.runs.lineage import inherited_records
 from hookloop.runs.metrics_file import STAMPS, records
+from hookloop.runs.policy import is_of_machine, rule_of
+from hookloop.runs.shown import make_safe_line
 
 
 @dataclass
@@ -33,9 +39,93 @@ class Column:
         return dict(zip(self.iters, self.values, strict=True))
 
 
-def history(
-    run: RunDir | str | Path, *, afterwards: bool = True, past: bool = True
-) -> dict[str, Column]:
+class History(dict[str, Column]):
+    """The metrics of a run as a table: for each metric a column, its values by iteration.
+
+    >>> History({"val/loss": Column([3, 6], [0.5, 0.25]), "train/loss": Column([6], [0.75])})
+    metric      values  first  last  best
+    val/loss         2    0.5  0.25  0.25 at 6
+    train/loss       1   0.75  0.75  0.75 at 6
+    """
+
+    def __missing__(self, name: str) -> Column:
+        there = nearest(name, self) or f" There are: {', '.join(self) or 'none'}."
+        raise MissingMetricError(f"The run has written no metric '{name}'.{there}")
+
+    def rows(self) -> list[dict[str, float]]:
+        """Return one row for each iteration with a metric: ``{"iter": 3, "val/loss": 0.5}``."""
+        by_iter: dict[int, dict[str, float]] = {}
+        for name, column in self.items():
+            for iteration, value in column.at().items():
+                by_iter.setdefault(iteration, {"iter": iteration})[name] = value
+        return [by_iter[iteration] for iteration in sorted(by_iter)]
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas need not be installed
+        """Return a table of pandas: a row for each iteration, a column for each metric.
+
+        What was not recorded in an iteration is NaN there. It needs pandas.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise HookloopError(
+                "history.to_pandas() needs pandas: pip install pandas. Without it, history.rows() "
+                "returns a list of mappings."
+            ) from error
+        table = pd.DataFrame(self.rows(), columns=["iter", *self])
+        return table.set_index("iter")
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no metrics were written: the default hook 'metrics' writes them"
+        cells = [HEAD, *self._cells()]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(HEAD))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i in (0, len(HEAD) - 1) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in cells
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        if not self:
+            return f"<p>{escape(repr(self))}</p>"
+        head = "".join(f"<th>{name}</th>" for name in HEAD)
+        rows = (
+            "".join(f"<td>{escape(make_safe_line(cell))}</td>" for cell in row)
+            for row in self._cells()
+        )
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the lines of the table; what measures the machine is left out."""
+        lines = []
+        for name, column in self.items():
+            if is_of_machine(name):
+                continue
+            first, last = (f"{column.values[i]:.4g}" for i in (0, -1))
+            lines.append((name, f"{len(column.values)}", first, last, _best(name, column)))
+        return lines
+
+
+HEAD = ("metric", "values", "first", "last", "best")
+"""The columns of a shown history."""
+
+
+def _best(name: str, column: Column) -> str:
+    """Return the best value of a metric, and its first iteration; empty if that is not known."""
+    rule = rule_of(name)
+    finite = [pair for pair in zip(column.values, column.iters, strict=True) if isfinite(pair[0])]
+    if rule is None or not finite:
+        return ""
+    value, iteration = (min if rule == "less" else max)(finite, key=lambda pair: pair[0])
+    return f"{value:.4g} at {iteration}"
+
+
+def history(run: RunDir | str | Path, *, afterwards: bool = True, past: bool = True) -> History:
     """Return the metrics that a run has written, each with its iterations and values.
 
     Lines that are damaged, or still being written, are left out.
@@ -54,10 +144,8 @@ def history(
     return columns
 
 
-def _columns(
-    lines: Iterable[dict[str, object]], *, is_afterwards: bool = False
-) -> dict[str, Column]:
-    columns: dict[str, Column] = {}
+def _columns(lines: Iterable[dict[str, object]], *, is_afterwards: bool = False) -> History:
+    columns = History()
     for record in lines:
         iteration = record.get("iter")
         if not isinstance(iteration, int):
