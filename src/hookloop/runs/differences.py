@@ -36,7 +36,7 @@ def compare_runs(one: RunDir, other: RunDir) -> dict[str, object]:
         ValueError: If a file is damaged.
     """
     begun = common_past(one, other)
-    columns = [history(run, afterwards=False) for run in (one, other)]
+    columns: list[dict[str, Column]] = [history(run, afterwards=False) for run in (one, other)]
     if begun is not None:  # Until then they are one run.
         columns = [_after(begun, of_run) for of_run in columns]
     relatives = {} if begun is None else {"relatives": {"from": begun}}

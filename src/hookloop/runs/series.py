@@ -102,7 +102,7 @@ class History(dict[str, Column]):
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return the lines of the table; what measures the machine is left out."""
-        lines = []
+        lines: list[tuple[str, ...]] = []
         for name, column in self.items():
             if is_of_machine(name):
                 continue
