@@ -27,7 +27,7 @@ GROUPS = {
         "tree",
     ),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
-    "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
+    "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion", "mcp"),
 }
 """The verbs by purpose, in the order of their use."""
 
@@ -64,6 +64,7 @@ COMMANDS = {
     "publish": "upload push share release card",
     "join": "merge consolidate",
     "completion": "complete autocomplete completions",
+    "mcp": "agent agents model-context-protocol llm",
 }
 """Verbs, with the names that other command lines use."""
 

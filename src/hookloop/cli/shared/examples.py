@@ -53,6 +53,7 @@ EXAMPLES = {
     "points": ("hookloop points",),
     "hooks": ("hookloop hooks", "hookloop hooks StopOnPlateau"),
     "schema": ("hookloop schema > hookloop.schema.json",),
+    "mcp": ("hookloop mcp runs",),
     "completion": (
         "hookloop completion bash > ~/.local/share/bash-completion/completions/hookloop",
     ),
