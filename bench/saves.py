@@ -34,8 +34,7 @@ from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.store import CheckpointStore
-from hookloop.trainer.checkpoints import RunAsOrigin
-from hookloop.trainer.state.run_state import RunState
+from hookloop.trainer.state.run_state import RunAsOrigin, RunState
 
 WIDTH = 1024
 

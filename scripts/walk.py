@@ -2,7 +2,11 @@
 
 A batch to the step, a loss to its file, a request to the durable checkpoint, a resume, and a config
 to its Trainer. Each is a real training. Python's profiler reports every function call in every
-thread, and the files of the package in which one takes place are counted, helpers included.
+thread, and the files of the package in which one takes place are counted. What a module does while
+it is imported is no part of a walk.
+
+A station is a file from which the walk goes on into another one. A helper is a file that is only
+asked, and answers without another one: it can be read by its name alone.
 
 python scripts/walk.py [--files]
 """
@@ -45,6 +49,7 @@ class Walk:
 
     def __init__(self, first: str, last: str, iteration: int | None = None) -> None:
         self.files: set[Path] = set()
+        self.stations: set[Path] = set()
         self._is_on = False
         self._iteration = iteration
         begin, end = _Mark().named("begin"), _Mark().named("end")
@@ -64,8 +69,12 @@ class Walk:
         is_elsewhere = threading.current_thread() is not threading.main_thread()
         if event == "call" and (self._is_on or (is_elsewhere and self.files)):
             file = Path(frame.f_code.co_filename)
-            if file.is_relative_to(PACKAGE) and frame.f_code.co_name != "<module>":
-                self.files.add(file)
+            if file.is_relative_to(PACKAGE):
+                callers = list(_callers(frame))
+                if not any(one.f_code.co_name == "<module>" for one in (frame, *callers)):
+                    self.files.add(file)
+                    caller = Path(callers[0].f_code.co_filename) if callers else file
+                    self.stations |= {caller} - {file}
 
     def take(self, trainer: Trainer) -> None:
         """Train, and watch."""
@@ -91,9 +100,22 @@ class Walk:
     def report(self, name: str, *, with_files: bool) -> None:
         """Print what was entered, in the order of the layers' names."""
         lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in self.files)
-        print(f"{len(self.files):>8} files {lines:>6} lines  {name}")
+        stations = {one.relative_to(PACKAGE).as_posix() for one in self.stations & self.files}
+        helpers = len(self.files) - len(stations)
+        print(
+            f"{len(self.files):>5} files ({len(stations):>2} stations, {helpers:>2} helpers) "
+            f"{lines:>6} lines  {name}"
+        )
         for file in sorted(self.names()) if with_files else ():
-            print(f"    {file}")
+            print(f"    {'station' if file in stations else '       '} {file}")
+
+
+def _callers(frame: FrameType) -> Iterator[FrameType]:
+    """Yield the frames of the package that wait for one, the nearest first."""
+    while (back := frame.f_back) is not None:
+        frame = back
+        if Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+            yield frame
 
 
 def trainer_with(*hooks: Hook, **arguments: object) -> Trainer:

@@ -8,13 +8,13 @@ import torch
 from tests import readback
 
 from hookloop.writers.background import Background
+from hookloop.writers.base import Multi
 from hookloop.writers.clearml import ClearML
 from hookloop.writers.comet import Comet
 from hookloop.writers.csv import Csv
 from hookloop.writers.jsonl import JsonLines
 from hookloop.writers.media import MediaFiles
 from hookloop.writers.mlflow import MLflow
-from hookloop.writers.multi import Multi
 from hookloop.writers.records import Config, Graph, Histogram, Image, Scalars, Table, Text
 from hookloop.writers.tensorboard import TensorBoard
 from hookloop.writers.trackio import Trackio

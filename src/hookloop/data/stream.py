@@ -13,9 +13,14 @@ import torch
 from hookloop.data.position.indices import PassStart
 from hookloop.data.position.measures import batches_after, length_of
 from hookloop.data.position.noted import NotedIndices
-from hookloop.data.position.open_pass import Groups, OpenPass, Size
-from hookloop.data.position.order import Order, SharedGenerators
-from hookloop.data.position.position import Position
+from hookloop.data.position.position import (
+    Groups,
+    OpenPass,
+    Order,
+    Position,
+    SharedGenerators,
+    Size,
+)
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.current import CurrentData
 from hookloop.data.reading.exactness import SeedSamples

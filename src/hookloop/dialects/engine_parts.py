@@ -13,8 +13,8 @@ from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.choose import load_newest, trusted_location
+    from hookloop.checkpoint.saving.checkpoints import LastPointer
     from hookloop.checkpoint.store.ours import is_checkpoint_file
-    from hookloop.checkpoint.store.pointer import LastPointer
     from hookloop.checkpoint.store.store import load as load_checkpoint
     from hookloop.data.batch import pair_of
     from hookloop.data.portable import to_portable
@@ -83,7 +83,7 @@ _PATHS = {
     "Evaluation": "hookloop.engine.evaluation:Evaluation",
     "FunctionHook": "hookloop.engine.hook:FunctionHook",
     "LAST": "hookloop.runs.checkpoint_names:LAST",
-    "LastPointer": "hookloop.checkpoint.store.pointer:LastPointer",
+    "LastPointer": "hookloop.checkpoint.saving.checkpoints:LastPointer",
     "LiveResults": "hookloop.metrics.results:LiveResults",
     "LogFile": "hookloop.runs.log:LogFile",
     "Meters": "hookloop.metrics.meters:Meters",

@@ -11,11 +11,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from time import monotonic
+from types import CodeType
 from typing import TYPE_CHECKING
 
+from hookloop.beside import is_own
 from hookloop.engine.hook import method_of
 from hookloop.errors import HookError
-from hookloop.parallel.requesting import may_request
 from hookloop.requests import Requests
 
 if TYPE_CHECKING:
@@ -103,3 +104,32 @@ def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
     for point in plan.points.values():
         if point.is_busy and not any(name in point.name for name in ("val", "test", "predict")):
             yield from (hook for hook in plan.hooks if method_of(hook, point.name))
+
+
+_REQUESTING = frozenset({"stop", "save", "validate", "stop_training", "save_checkpoint"})
+"""How hooks request something: with the methods of a run, or with those of foreign systems."""
+
+
+def may_request(hook: object) -> bool:
+    """Return whether the code of a hook names a request, such as stop, save or validate.
+
+    If it does, ranks meet after each iteration, so that what it requests is done in the same
+    iteration as in one process. A request that is well hidden waits for the next meeting. Hooks of
+    hookloop's own say themselves when a request is the same on all ranks.
+    """
+    own = [vars(hook), *(vars(kind) for kind in type(hook).__mro__)]
+    if (foreign := getattr(hook, "foreign", None)) is not None:  # An adapter calls its methods.
+        own += [vars(kind) for kind in type(foreign).__mro__]
+    functions = (value for members in own for value in members.values() if callable(value))
+    return any(
+        _names_request(getattr(function, "__code__", None))
+        for function in functions
+        if not is_own(function)
+    )
+
+
+def _names_request(code: CodeType | None) -> bool:
+    if code is None:
+        return False
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return not _REQUESTING.isdisjoint(code.co_names) or any(map(_names_request, inner))

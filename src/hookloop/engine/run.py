@@ -28,7 +28,7 @@ from hookloop.parallel.world import World
 from hookloop.requests import Requests, Rewind, Stop, both
 from hookloop.runs.checkpoint_names import ITER, checkpoint_name
 from hookloop.runs.interventions import Interventions
-from hookloop.writers.outbox import Outbox
+from hookloop.writers.background import Outbox
 
 if TYPE_CHECKING:
     import torch

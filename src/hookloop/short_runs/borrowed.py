@@ -14,13 +14,13 @@ from hookloop.engine.plan import Plan
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.launched import report_iteration
 from hookloop.requests import Requests
-from hookloop.trainer.peer_failures import breaking_off
+from hookloop.trainer.ending import breaking_off
 from hookloop.trainer.several_ranks import align_ranks
 from hookloop.trainer.state.parts import Where
 from hookloop.trainer.state.run_state import RunState
 from hookloop.update.assemble import make_of
 from hookloop.update.update import Make
-from hookloop.writers.outbox import Outbox
+from hookloop.writers.background import Outbox
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run

@@ -14,8 +14,12 @@ from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.weights.average_weights import AverageWeights
-from hookloop.trainer.state.parts import holding_weights, restore_model
-from hookloop.trainer.state.ranks import restore_buffers, undeclared_of_rank
+from hookloop.trainer.state.parts import (
+    holding_weights,
+    restore_buffers,
+    restore_model,
+    undeclared_of_rank,
+)
 from hookloop.trainer.state.run_state import RunState
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.store.ancestry import path_from
 from hookloop.data.position.origin import names_of_origin, states_of
-from hookloop.data.reading.loader import LoaderReader
 from hookloop.hooks.measuring.record_environment import describe_torch
 from hookloop.runs.environment import variables
 from hookloop.runs.interventions import last_start, packed
@@ -125,8 +124,7 @@ class _Passes:
         began = stream.at.began
         if began is None:
             return
-        reader = stream.current.reader
-        known = reader.draws_from if isinstance(reader, LoaderReader) else None
+        known = stream.current.reader.draws_from
         names = names_of_origin(stream.data, stream.generators(), known)
         states = dict(states_of(began, names))
         digests = {name: hashlib.blake2b(one).digest() for name, one in states.items()}

@@ -34,10 +34,16 @@ from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
-from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.ending import (
+    break_off,
+    breaking_off,
+    do_at_end,
+    explaining,
+    fire_after_run,
+    linger,
+)
 from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
-from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
 from hookloop.trainer.recording import record_end, record_start
 from hookloop.trainer.rewinding import Rewinder
 from hookloop.trainer.several_ranks import (

@@ -19,7 +19,7 @@ from hookloop.errors import HookloopError
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.sharded import Shards, check_shardable
 from hookloop.runs.records import plain
-from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.planning import check_on_ranks
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:

@@ -39,11 +39,11 @@ from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.arithmetic import Arithmetic
-from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
+from hookloop.trainer.ending import Unchanged
 from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
     check_ends,
@@ -62,9 +62,8 @@ from hookloop.trainer.inputs import (
 from hookloop.trainer.intended_changes import Resume
 from hookloop.trainer.model_table import count_parameters
 from hookloop.trainer.other_weights import using_checkpoint
-from hookloop.trainer.planning import Planner
+from hookloop.trainer.planning import Planner, Row, check_on_ranks, timetable_of
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
-from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.trainer.resume_checks import plain_arguments
 from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
@@ -72,9 +71,7 @@ from hookloop.trainer.settings import Data, Setup, Validation
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
 from hookloop.trainer.state.roots import RootsOfRun
-from hookloop.trainer.state.run_state import RunState
-from hookloop.trainer.timetable import Row, timetable_of
-from hookloop.trainer.unchanged import Unchanged
+from hookloop.trainer.state.run_state import RunAsOrigin, RunState
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
 from hookloop.update.assemble import (

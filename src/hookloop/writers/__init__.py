@@ -12,14 +12,13 @@ from hookloop.arguments import missing_name
 from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
-    from hookloop.writers.base import Writer
+    from hookloop.writers.base import Multi, Writer
     from hookloop.writers.clearml import ClearML
     from hookloop.writers.comet import Comet
     from hookloop.writers.csv import Csv
     from hookloop.writers.jsonl import JsonLines
     from hookloop.writers.media import MediaFiles
     from hookloop.writers.mlflow import MLflow
-    from hookloop.writers.multi import Multi
     from hookloop.writers.pixels import draw_figure, encode_png, to_pixels
     from hookloop.writers.records import (
         Config,

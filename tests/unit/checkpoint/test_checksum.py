@@ -5,12 +5,8 @@ import zipfile
 import pytest
 import torch
 
-from hookloop.checkpoint.store.checksum import (
-    file_checksum,
-    find_damage,
-    open_archive,
-    torch_writes_checksums,
-)
+from hookloop.checkpoint.store.writing import file_checksum, torch_writes_checksums
+from hookloop.runs.checksum import find_damage, open_archive
 
 
 @pytest.fixture(params=[True, False], ids=["with CRC-32", "without CRC-32"])

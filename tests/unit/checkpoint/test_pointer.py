@@ -7,7 +7,7 @@ import pytest
 from tests.names import iter_file
 from tests.tiny import make_trainer
 
-from hookloop.checkpoint.store.pointer import LastPointer
+from hookloop.checkpoint.saving.checkpoints import LastPointer
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.hooks import SaveCheckpoint
 from hookloop.runs.checkpoint_names import LAST

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from hookloop.checkpoint.store import writing
-from hookloop.checkpoint.store.checksum import find_damage
 from hookloop.checkpoint.store.storage import LocalStorage
 from hookloop.checkpoint.store.writing import write_checkpoint
+from hookloop.runs.checksum import find_damage
 
 
 @pytest.fixture

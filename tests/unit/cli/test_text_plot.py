@@ -2,7 +2,7 @@
 
 import math
 
-from hookloop.cli.shared.text_plot import draw_curve
+from hookloop.cli.search.find_lr import draw_curve
 
 
 def test_a_curve_fills_its_frame_and_marks_a_place():

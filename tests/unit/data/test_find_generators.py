@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from hookloop.data.random.find import find_generators
+from hookloop.data.reading.exactness import find_generators
 from hookloop.data.stream import Stream
 
 RNG = np.random.default_rng(1)

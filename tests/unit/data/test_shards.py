@@ -7,7 +7,7 @@ from torch.utils.data import (
     SequentialSampler,
 )
 
-from hookloop.data.ranks.shards import check_shareable, take_shard
+from hookloop.data.reading.current import check_shareable, take_shard
 from hookloop.errors import DataError
 
 

@@ -6,7 +6,7 @@ from hookloop.data.position.indices import PassStart
 from hookloop.data.random.states import seed_all
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.ranks.place import Share
-from hookloop.data.reading.whole_batches import SharedPasses
+from hookloop.data.reading.plain import SharedPasses
 
 
 def drawing(count=5):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.ranks.splitting import split_batch
 from hookloop.errors import DataError
+from hookloop.update.in_parts import split_batch
 
 Pair = namedtuple("Pair", "x y")
 

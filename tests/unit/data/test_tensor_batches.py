@@ -9,7 +9,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from hookloop.data.reading.tensors import make_gather
+from hookloop.data.reading.loader import make_gather
 from hookloop.data.stream import Stream
 
 DATA = TensorDataset(

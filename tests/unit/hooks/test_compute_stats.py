@@ -33,7 +33,7 @@ def test_nan_can_be_counted():
 
 def test_a_hook_may_watch_what_it_computes():
     from hookloop.hooks import WriteTo
-    from hookloop.writers.multi import Multi
+    from hookloop.writers.base import Multi
 
     watch = WriteTo(Multi(), metrics=["val/loss/median"])
     make_classifier(hooks=[ComputeStats({"loss": ["median"]}), watch]).check()

@@ -4,7 +4,7 @@ from tests.tiny import make_model
 
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
-from hookloop.hooks.weights._freezing import FrozenNorms, find_matching
+from hookloop.hooks.weights.freeze_parameters import FrozenNorms, find_matching
 
 
 def make_normed():

@@ -6,7 +6,7 @@ from torch.optim import lr_scheduler
 from hookloop import Schedule
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
-from hookloop.hooks.weights._own_rates import give_rate
+from hookloop.hooks.weights.unfreeze import give_rate
 
 
 def make(optimizer=None, schedule=None):

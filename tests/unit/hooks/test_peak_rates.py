@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hookloop.hooks.measuring._peak_rates import peak_in_use, peak_of
+from hookloop.hooks.measuring.record_throughput import peak_in_use, peak_of
 
 
 @pytest.mark.parametrize(

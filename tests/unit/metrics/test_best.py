@@ -1,6 +1,6 @@
 import math
 
-from hookloop.metrics.best import BestValues
+from hookloop.metrics.scores import BestValues
 
 
 def update(best, *rows):

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from hookloop.metrics.curve import Curve
+from hookloop.hooks.showing.show_progress import Curve
 
 
 @pytest.mark.parametrize("count", [1, 2, 400, 401, 799, 5000, 20000])

@@ -1,6 +1,6 @@
 import torch
 
-from hookloop.metrics.finite import FiniteCheck
+from hookloop.hooks.guarding.stop_on_nan import FiniteCheck
 
 
 def test_the_first_nonfinite_number_is_found_among_several_types():

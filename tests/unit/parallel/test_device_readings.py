@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from hookloop.parallel.device_readings import GpuReadings, HostReadings
+from hookloop.hooks.measuring.log_device import GpuReadings, HostReadings
 
 
 def test_a_host_reports_shares_and_sizes(tmp_path):

@@ -2,8 +2,8 @@
 
 from hookloop import Hook
 from hookloop.engine.hook import FunctionHook
+from hookloop.engine.meetings import may_request
 from hookloop.hooks import SaveCheckpoint, StopAfter
-from hookloop.parallel.requesting import may_request
 
 
 class Stopper(Hook):

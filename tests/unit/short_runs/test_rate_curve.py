@@ -1,6 +1,6 @@
 import pytest
 
-from hookloop.short_runs.rate_curve import smooth, steepest
+from hookloop.short_runs.find_lr import smooth, steepest
 
 
 def test_a_single_hard_batch_is_not_taken_for_a_fall():

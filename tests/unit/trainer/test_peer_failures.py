@@ -4,7 +4,7 @@ from tests.integration.many_ranks import make
 from tests.ranks import each_rank
 
 from hookloop.parallel.failure import PeerFailed
-from hookloop.trainer.peer_failures import break_off, breaking_off, explaining
+from hookloop.trainer.ending import break_off, breaking_off, explaining
 
 
 def lone_run():

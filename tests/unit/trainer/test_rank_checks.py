@@ -8,7 +8,7 @@ import torch
 import hookloop.hooks
 from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.errors import HookError
-from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.planning import check_on_ranks
 
 
 class WriteText(Hook):

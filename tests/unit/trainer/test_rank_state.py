@@ -7,7 +7,7 @@ from tests.integration.many_ranks import Net, Plain, make
 from tests.ranks import on_ranks
 
 from hookloop.data.random.states import GeneratorStates
-from hookloop.trainer.state.ranks import (
+from hookloop.trainer.state.parts import (
     own_buffers,
     randomness_of_rank,
     restore_buffers,

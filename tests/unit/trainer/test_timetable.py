@@ -4,7 +4,7 @@ from tests.tiny import make_trainer
 
 from hookloop import Every, Hook, Point, limit
 from hookloop.engine.points import POINTS
-from hookloop.trainer.timetable import Row
+from hookloop.trainer.planning import Row
 
 
 class Watch(Hook):

@@ -1,7 +1,6 @@
 import logging
 
-from hookloop.writers.base import Writer
-from hookloop.writers.multi import Multi
+from hookloop.writers.base import Multi, Writer
 from hookloop.writers.records import Scalars
 
 

@@ -1,5 +1,5 @@
+from hookloop.writers.background import MAX_EARLY, Outbox
 from hookloop.writers.base import Writer
-from hookloop.writers.outbox import MAX_EARLY, Outbox
 from hookloop.writers.records import Text
 
 

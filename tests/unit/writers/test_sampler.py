@@ -1,6 +1,6 @@
 import threading
 
-from hookloop.writers.sampler import Sampler
+from hookloop.hooks.measuring.log_device import Sampler
 
 
 def test_samples_are_taken_at_the_interval_and_at_the_end():

@@ -4,7 +4,7 @@ import struct
 import pytest
 from wandb.proto import wandb_internal_pb2
 
-from hookloop.writers.wandb_log import BLOCK, HEADER, read_rows
+from hookloop.writers.wandb import BLOCK, HEADER, read_rows
 
 
 def content(row):

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_mapping
-from hookloop.checkpoint.store.checksum import CHUNK
 from hookloop.checkpoint.store.writing import WrittenFile
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import MANIFEST
+from hookloop.runs.checksum import CHUNK
 
 LARGEST_MANIFEST = 1 << 26
 """Bytes of the file that are read at most."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from time import time
 
 from hookloop.checkpoint.shards.manifest import read_manifest
-from hookloop.checkpoint.store.checksum import file_checksum
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.reading import read_checkpoint
 from hookloop.checkpoint.store.storage import (
@@ -18,6 +17,7 @@ from hookloop.checkpoint.store.storage import (
     is_url,
 )
 from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.checkpoint.store.writing import file_checksum
 from hookloop.errors import CheckpointError
 from hookloop.runs.identity import Parent, as_id, read_identity
 from hookloop.runs.layout import RunDir

@@ -62,7 +62,7 @@ class Saved:
         iter: Iterations completed in it.
         epoch: Epochs completed in it.
         size: Bytes of the file.
-        crc32: Checksum of the file, see `hookloop.checkpoint.store.checksum`.
+        crc32: Checksum of the file, see `hookloop.runs.checksum`.
         kind: Why it was saved.
         owners: The hooks that asked for it; it is deleted when none of them keeps it any more.
         forever: Whether it is never deleted to make room for newer ones.

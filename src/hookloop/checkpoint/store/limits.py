@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from torch import Tensor, strided
 
-from hookloop.checkpoint.store.checksum import open_archive
+from hookloop.runs.checksum import open_archive
 
 DEEPEST = 100
 """How deep containers may be nested."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hookloop.checkpoint.shards.manifest import check_names, open_plain, read_manifest
-from hookloop.checkpoint.store.checksum import open_archive
 from hookloop.checkpoint.store.storage import (
     LocalStorage,
     Storage,
@@ -22,6 +21,7 @@ from hookloop.checkpoint.store.storage import (
     is_file_name,
 )
 from hookloop.errors import CheckpointError
+from hookloop.runs.checksum import open_archive
 
 PARTS = ("model", "progress", "versions", "hookloop")
 """Names that are in every checkpoint of a run, however small it is."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 
 from hookloop.checkpoint.shards.reading import Shards
-from hookloop.checkpoint.store.checksum import find_damage
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.limits import check_archive, check_contents
 from hookloop.checkpoint.store.storage import LocalStorage, Storage, is_checkpoint_directory
 from hookloop.errors import CheckpointError
+from hookloop.runs.checksum import find_damage
 
 
 def read_checkpoint(

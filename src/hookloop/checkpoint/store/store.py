@@ -20,7 +20,6 @@ from hookloop.checkpoint.shards.manifest import verify
 from hookloop.checkpoint.shards.writing import TIMEOUT, Staged
 from hookloop.checkpoint.shards.writing import write as write_shards
 from hookloop.checkpoint.state.shape import find_mismatch, is_count, is_mapping
-from hookloop.checkpoint.store.checksum import find_damage
 from hookloop.checkpoint.store.index import Index, Saved
 from hookloop.checkpoint.store.ours import is_ours
 from hookloop.checkpoint.store.reading import read_checkpoint
@@ -41,6 +40,7 @@ from hookloop.runs.checkpoint_names import (
     is_of_exception,
     is_own_name,
 )
+from hookloop.runs.checksum import find_damage
 from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign, is_same_place
 from hookloop.runs.layout import LONGEST_POINTER
 

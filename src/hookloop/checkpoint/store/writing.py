@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,8 +16,8 @@ from typing import BinaryIO, NamedTuple, cast
 
 import torch
 
-from hookloop.checkpoint.store.checksum import file_checksum
 from hookloop.checkpoint.store.storage import LocalStorage, Storage, write_all
+from hookloop.runs.checksum import checksum_of_bytes, checksum_of_records
 
 FLUSH_EVERY = 0.03
 """Seconds between two requests to write the pages of an unfinished file to the disk."""
@@ -135,3 +136,17 @@ class SummingFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def file_checksum(file: BinaryIO) -> int:
+    """Return the checksum of a file that torch.save has just written."""
+    if torch_writes_checksums():
+        return checksum_of_records(zipfile.ZipFile(file))
+    return checksum_of_bytes(file)
+
+
+def torch_writes_checksums() -> bool:
+    """Return whether torch.save computes the CRC-32 values; a user may have turned that off."""
+    # A torch without this option always computes them.
+    options = getattr(torch.serialization, "get_crc32_options", None)
+    return bool(options()) if options is not None else True

@@ -16,8 +16,8 @@ from hookloop.cli.train.check import build_without_run
 from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
+    from hookloop.trainer.planning import Row
     from hookloop.trainer.schedule_curve import Curve
-    from hookloop.trainer.timetable import Row
 
 COLUMNS = ("point", "hook", "priority", "every", "reads", "writes")
 

@@ -2,16 +2,113 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
 from yaml.reader import ReaderError
 
-from hookloop.config.reading.bounded_yaml import BoundedLoader
-from hookloop.config.reading.surprises import surprise
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Problem
 from hookloop.runs.plain_yaml import number_floats
+
+_OCTAL = re.compile(r"[-+]?0[0-7_]+")
+_CLOCK = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+_OTHER_OCTAL = re.compile(r"[-+]?0o[0-7_]+")
+_BOOLEAN = re.compile(r"(?i:yes|no|on|off)")
+
+
+def surprise(node: yaml.Node, value: object) -> str | None:
+    """Return a warning if a value was read as something that it does not look like.
+
+    Args:
+        node: The scalar as it is written.
+        value: The value that was read.
+
+    >>> surprise(yaml.compose("NO"), False)
+    "NO is read as false: write false, or 'NO' for the text."
+    """
+    if not isinstance(node, yaml.ScalarNode) or node.style is not None:  # Quotes make it clear.
+        return None
+    text = str(node.value)
+    if isinstance(value, bool):
+        word = str(value).lower()
+        if _BOOLEAN.fullmatch(text):
+            return f"{text} is read as {word}: write {word}, or '{text}' for the text."
+    elif isinstance(value, int | float) and _CLOCK.fullmatch(text):
+        return f"{text} is read as {value}, to the base of 60: write '{text}' for the text."
+    # Zeros alone are 0 in any base.
+    elif isinstance(value, int) and _OCTAL.fullmatch(text) and text.strip("-+0_"):
+        plain = text.lstrip("-+0_")
+        sign = "-" if text.startswith("-") else ""
+        return (
+            f"{text} is read as {value}, in octal: write {sign}{plain}, or '{text}' for the text."
+        )
+    elif isinstance(value, str) and _OTHER_OCTAL.fullmatch(text):
+        return f"{text} is read as text: write {text.replace('0o', '0')} for {int(text, 8)}."
+    return None
+
+
+DEEPEST = 100
+"""How deep lists and mappings may be nested."""
+
+MOST_VALUES = 100_000
+"""How many values a file may have; a value that aliases repeat is counted each time."""
+
+
+class BoundedLoader(yaml.SafeLoader):
+    """The safe loader. Too deep, too large or an unreadable number is an error with its line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        """Read a node, unless it is nested too deeply."""
+        # Python's own limit would end in a RecursionError, without a line.
+        if self._depth > DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"lists and mappings are more than {DEEPEST} deep",
+                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
+            )
+        self._depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]
+        self._depth -= 1
+        return node
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Read the only document of a text, unless aliases make it too large."""
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            _count(node, {})
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        """Return a value; a number that cannot be read is an error of the file."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:
+            # Python limits how many digits an int may have, and adds advice for programmers.
+            problem = str(error).splitlines()[0].partition(";")[0]
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+
+
+def _count(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Return the number of values below a node; repeated ones are counted each time."""
+    # Counted before anything is built: ten lines of aliases can stand for billions of values.
+    if id(node) not in counts:
+        counts[id(node)] = 1  # While it is open: one that contains itself is reported later.
+        parts = node.value if isinstance(node, yaml.SequenceNode) else []
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in node.value for part in pair]
+        count = 1 + sum(_count(part, counts) for part in parts)
+        if count > MOST_VALUES:
+            raise yaml.MarkedYAMLError(
+                problem=f"with its aliases it has more than {MOST_VALUES:,} values",
+                problem_mark=node.start_mark,
+            )
+        counts[id(node)] = count
+    return counts[id(node)]
 
 
 class _Loader(BoundedLoader):

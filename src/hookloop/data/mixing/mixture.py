@@ -14,9 +14,7 @@ import torch
 
 from hookloop.data.mixing.ways import TRAIN, Weighted, make_way
 from hookloop.data.mixing.weights import Mix, way_of
-from hookloop.data.position.open_pass import Groups, OpenPass, Size
-from hookloop.data.position.order import Order
-from hookloop.data.position.position import Position
+from hookloop.data.position.position import Groups, OpenPass, Order, Position, Size
 from hookloop.data.ranks.place import Share
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches, NoteLength, Stream

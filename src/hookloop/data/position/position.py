@@ -2,10 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
+from typing import TypeVar, cast
 
 from hookloop.data.random.states import GeneratorStates
+
+Size = int | Callable[[], int]
+"""How many microbatches a group has; a function where it changes."""
+Groups = Iterator[list[object]]
+
+
+class OpenPass:
+    """The pass that is read a group at a time; it continues from one epoch to the next.
+
+    Attributes:
+        groups: What is left of it; None if the next group starts a new one.
+    """
+
+    def __init__(self) -> None:
+        self.groups: Groups | None = None
+
+    def take(
+        self, start: Callable[[Size], Groups], size: Size, *, restarts: bool = True
+    ) -> list[object]:
+        """Return the next group; an empty one at the end of a pass, unless a new one starts."""
+        # The first try may find the end of a pass; the second starts a new one.
+        for _ in range(1 + restarts):
+            self.groups = self.groups or start(size)
+            group = next(self.groups, None)
+            if group is not None:
+                return group
+            self.groups = None
+        return []
+
+    def epoch(self, start: Callable[[Size], Groups], size: Size, iterations: int | None) -> Groups:
+        """Return so many groups, from passes that follow each other, or those of one pass."""
+        if iterations is None:
+            return start(size)
+        return takewhile(bool, (self.take(start, size) for _ in range(iterations)))
+
+
+T = TypeVar("T")
+
+
+class SharedGenerators:
+    """The generators that are equal on all ranks, as they are now; one object for a whole run."""
+
+    def __init__(self, now: GeneratorStates) -> None:
+        self.now = now
+
+
+class Order:
+    """From where a stream draws the order of its next pass.
+
+    Ranks that share data draw the same orders, each from generators that are equal on all of them,
+    because only orders advance them: what a model draws, such as dropout, differs between ranks.
+
+    Attributes:
+        shared: What ranks share; None where the process's own generators are drawn from.
+    """
+
+    def __init__(self) -> None:
+        self.shared: SharedGenerators | None = None
+
+    @property
+    def now(self) -> GeneratorStates | None:
+        """The shared generators as they are; None for the process's own."""
+        return self.shared.now if self.shared is not None else None
+
+    @now.setter
+    def now(self, now: GeneratorStates) -> None:
+        if self.shared is None:
+            self.shared = SharedGenerators(now)
+        self.shared.now = now
+
+    def draw(self, begin: Callable[[], T]) -> T:
+        """Begin a pass from the shared generators, and keep the process's own."""
+        if self.shared is None:
+            return begin()
+        own = GeneratorStates.now(gpus=False)
+        self.shared.now.restore(gpus=False)
+        try:
+            begun = begin()
+            self.shared.now = GeneratorStates.now(gpus=False)
+        finally:
+            own.restore()
+        return begun
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the shared generators, if there are any."""
+        return {} if self.shared is None else {"order": self.shared.now.state}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Continue from what `state_dict` returned."""
+        if "order" in state:
+            self.now = GeneratorStates(cast("dict[str, object]", state["order"]))
 
 
 class Position:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.random.find import find_generators
 from hookloop.data.random.workers import OUT_OF_ORDER, why_not_carried
+from hookloop.objects.held import held_by, held_by_class, is_examined
+from hookloop.objects.values import GENERATOR_TYPES
 
 SeedSamples = bool | Literal["workers"]
 """From where samples that workers load have their random numbers: see `Stream`."""
@@ -85,3 +87,34 @@ def _has_custom_iter(data: Iterable[object]) -> bool:
     """Return whether the ``__iter__`` of a sequence is not that of a built-in type."""
     kind = next(kind for kind in type(data).__mro__ if "__iter__" in vars(kind))
     return kind.__module__.partition(".")[0] not in ("builtins", "collections", "_collections_abc")
+
+
+MOST = 20_000
+"""How many parts are examined in total."""
+
+DEPTH = 4
+"""How far attributes of attributes are followed."""
+
+
+def find_generators(
+    holder: object, depth: int = DEPTH, *, besides: object = None
+) -> Iterator[tuple[str, object]]:
+    """Yield the generators that an object draws from, each with its path, the nearest first.
+
+    Args:
+        holder: The object.
+        depth: How far attributes of attributes are followed.
+        besides: A part of it that is not looked at.
+    """
+    # Breadth first and bounded: nested lists of numbers would take minutes, and generators are
+    # near the top.
+    queue = deque([("", holder, depth)])
+    examined = 0
+    while queue and examined < MOST:
+        path, part, levels = queue.popleft()
+        for name, value, _ in (*held_by(part), *held_by_class(type(part))):
+            examined += 1
+            if isinstance(value, GENERATOR_TYPES):
+                yield f"{path}{name}", value
+            elif levels and value is not besides and is_examined(value):
+                queue.append((f"{path}{name}.", value, levels - 1))

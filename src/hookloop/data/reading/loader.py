@@ -13,11 +13,12 @@ of its rank. Anything else is read by every rank as a whole, and each keeps its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import torch
-from torch.utils.data import BatchSampler, DataLoader, default_collate
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, Subset, TensorDataset, default_collate
 
 from hookloop.data.position.indices import NoteIndices, PassStart, SkippingIndices
 from hookloop.data.random.per_sample import SeededInProcess, SeededSamples, SeededWithCollate
@@ -27,7 +28,6 @@ from hookloop.data.reading.exactness import SeedSamples, why_loader_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded_copy
 from hookloop.data.reading.reader import Reader
 from hookloop.data.reading.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
-from hookloop.data.reading.tensors import is_drawless, make_gather, read_tensors
 from hookloop.data.reading.workers import ShieldedInit, Workers
 
 # The attributes of a loader that decide which indices it asks for.
@@ -78,7 +78,7 @@ class LoaderReader(Reader):
 
     @property
     def draws_from(self) -> list[str] | None:
-        """The process's generators that a user's sampler drew the last order from, if known."""
+        """Those that its indices were drawn from."""
         return self._indices.draws_from
 
     @property
@@ -230,3 +230,58 @@ class LoaderReader(Reader):
 
 def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
     return loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
+
+
+Gather = Callable[[Sequence[int]], list[Tensor]]
+
+
+def make_gather(loader: DataLoader[object]) -> Gather | None:
+    """Return a function that makes a batch from indices, or None if the loader does more."""
+    # Exact types and the default collate_fn: a subclass may do anything with a sample.
+    plain = (
+        type(loader) is DataLoader
+        and loader.num_workers == 0
+        and loader.batch_sampler is not None
+        and loader.collate_fn is default_collate
+        and not loader.pin_memory
+    )
+    if not plain:
+        return None
+    dataset, chosen = loader.dataset, None
+    if type(dataset) is Subset:
+        chosen = torch.as_tensor(dataset.indices)
+        dataset = dataset.dataset
+    if type(dataset) is not TensorDataset:
+        return None
+    tensors = dataset.tensors
+    if any(tensor.requires_grad or tensor.device.type != "cpu" for tensor in tensors):
+        return None
+
+    def gather(indices: Sequence[int]) -> list[Tensor]:
+        rows = torch.tensor(indices)
+        if chosen is not None:
+            rows = chosen[rows]
+        return [tensor[rows] for tensor in tensors]
+
+    return gather
+
+
+def is_drawless(dataset: object) -> bool:
+    """Return whether loading a sample surely draws no random number."""
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return type(dataset) is TensorDataset
+
+
+def read_tensors(
+    loader: DataLoader[object], indices: Iterator[object], gather: Gather
+) -> Iterator[object]:
+    """Read a pass as the loader would, at a fraction of the cost.
+
+    A plain `DataLoader` over a `TensorDataset` picks sample after sample and stacks them again.
+    Indexing the tensors with the whole batch gives the same bits in the same order.
+    """
+    # A DataLoader draws a seed for workers before the order, even if it has no workers. Without
+    # this draw, all later random numbers would differ from those of a plain loop.
+    torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+    return map(gather, cast("Iterator[Sequence[int]]", indices))

@@ -50,6 +50,11 @@ class Reader(ABC):
     def generators(self) -> list[torch.Generator]:
         """Return the generators that the order depends on, except for the process's own."""
 
+    @property
+    def draws_from(self) -> list[str] | None:
+        """The process's generators that a user's sampler drew the last order from, if known."""
+        return None
+
     def note_indices(self, note: NoteIndices) -> bool:
         """Tell somebody of the indices of each batch from the next pass on; False without any."""
         return False

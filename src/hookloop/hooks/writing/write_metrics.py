@@ -15,15 +15,14 @@ from hookloop.hooks._stopwatch import Stopwatch
 from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.writing._timetable import Timetable
 from hookloop.hooks.writing._writing import Writing
-from hookloop.metrics.best import BestValues
+from hookloop.metrics.scores import BestValues
 from hookloop.runs.identity import Identity
 from hookloop.runs.layout import RunDir
 from hookloop.runs.policy import Rule, machine_names
 from hookloop.runs.reader import trained_seconds
-from hookloop.writers.base import Writer
+from hookloop.writers.base import Multi, Writer
 from hookloop.writers.jsonl import JsonLines, drop_after, keep_first
 from hookloop.writers.media import MediaFiles
-from hookloop.writers.multi import Multi
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run

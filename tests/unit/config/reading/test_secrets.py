@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.reading.secrets import read_secret
+from hookloop.config.reading.interpolate import read_secret
 from hookloop.errors import HookloopError
 
 
