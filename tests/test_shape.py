@@ -55,6 +55,7 @@ def test_a_hook_stands_in_the_file_of_its_name():
 
 IMPORTS_BY_NAME = {
     "config/locate.py": "what a config names",
+    "parallel/fork_server.py": "modules that the ranks need, named by the launcher",
     "lazy.py": "public names, each from a table beside the imports that type checkers see",
     "writers/base.py": "optional packages",
 }

@@ -66,7 +66,7 @@ _MODULES = {
     "JsonLines": "jsonl",
     "MLflow": "mlflow",
     "MediaFiles": "media",
-    "Multi": "multi",
+    "Multi": "base",
     "TensorBoard": "tensorboard",
     "Trackio": "trackio",
     "Wandb": "wandb",
