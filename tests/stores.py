@@ -23,6 +23,7 @@ class Unreliable(MemoryFileSystem):
     Attributes:
         state: What it does to every call.
         seconds: How long a call takes that is slow, or fails slowly.
+        disturbed: How many calls hung, failed or were slow, since it last became something.
         back: Set when a store that hangs comes back.
     """
 
@@ -31,18 +32,20 @@ class Unreliable(MemoryFileSystem):
     pseudo_dirs = [""]  # noqa: RUF012
     state: State = "well"
     seconds = 0.0
+    disturbed = 0
     back = threading.Event()
 
     @classmethod
     def become(cls, state: State, seconds: float = 0.0) -> None:
         """Go away, or come back."""
-        cls.state, cls.seconds = state, seconds
+        cls.state, cls.seconds, cls.disturbed = state, seconds, 0
         if state == "hangs":
             cls.back.clear()
         else:
             cls.back.set()
 
     def _pass(self) -> None:
+        type(self).disturbed += self.state in ("hangs", "fails", "slow")
         if self.state == "hangs":
             self.back.wait(60)
         elif self.state in ("fails", "slow"):

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from time import monotonic
 
 import pytest
 
@@ -56,14 +55,12 @@ def test_a_signal_ends_it_at_once_with_open_streams(tmp_path, number):
     try:
         port = int(server.stdout.readline())
         streams = [
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/api/events", timeout=20)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/api/events", timeout=60)
             for _ in range(3)
         ]
         assert streams[0].readline().startswith(b"retry")
-        began = monotonic()
         server.send_signal(number)
-        server.wait(20)
-        assert monotonic() - began < 10
+        server.wait(60)  # With streams that are open it would wait for ever.
         for stream in streams:
             stream.close()
         with socket.socket() as probe, pytest.raises(OSError, match="refused"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from hookloop.engine.hook import Hook
@@ -86,6 +86,22 @@ def own_hooks(hooks: Iterable[Hook] | Mapping[str, Hook | None] | None) -> list[
         named = [_named(name, hook) for name, hook in hooks.items() if hook is not None]
         return [hook for several in named for hook in several]
     return adapt_all(hooks)
+
+
+def with_own(standard: Sequence[Hook], own: Sequence[Hook]) -> list[Hook]:
+    """Return the default hooks and the user's; reject the name of the one for the other."""
+    known = {hook.name: hook for hook in standard}
+    for hook in own:
+        name = getattr(hook, "name", None)  # What is not a hook is rejected by the plan.
+        if name in known:
+            ours, kind = type(known[name]).__name__, type(hook).__name__
+            raise HookError(
+                f"Two hooks are named '{name}': {kind}, and the default hook {ours}. An entry "
+                f"default_hooks={{'{name}': ...}} takes its place, and in a config {name}: {{...}} "
+                "without a type changes its arguments. To have both, give yours another name.",
+                name,
+            )
+    return [*standard, *own]
 
 
 def _named(name: str, hook: Hook) -> list[Hook]:

@@ -42,7 +42,7 @@ from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
-from hookloop.trainer.default_hooks import own_hooks
+from hookloop.trainer.default_hooks import own_hooks, with_own
 from hookloop.trainer.ending import Unchanged
 from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
@@ -187,7 +187,7 @@ class Trainer(Guarded):
         together = Parallel.parse(parallel)
         world = replace(World.from_environment(), logical=together.logical or 0)
         standard = build_default_hooks(default_hooks, is_alone=world.is_alone or world.logical > 0)
-        self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(setup.points))
+        self._planner = Planner(with_own(standard, own_hooks(hooks)), PointTable(setup.points))
         start, where = Start(run_dir, resume, setup.load_from), choose_device(device, world)
         arithmetic = Arithmetic(setup.deterministic, setup.matmul)
         self._count_tokens = data.count_tokens

@@ -80,6 +80,7 @@ def test_what_is_wrong_between_hooks_is_reported_with_its_line(make):
     assert nothing.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' watches 'size', which")
     (twice,) = problems(make, "w: own_hooks.Writer", "metrics: own_hooks.Writer")
     assert twice.startswith(f"a.yaml:{BEGIN + 1}: hooks.metrics: Two hooks are named 'metrics'")
+    assert "default_hooks={'metrics': ...}" in twice
 
 
 def test_a_mount_point_that_is_declared_twice_is_reported_with_its_line(make):

@@ -140,7 +140,7 @@ sys.exit(1)
 """
     attempt(body)
     child = int((tmp_path / "reports/output/1.out").read_text())
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while is_running(child) and time.monotonic() < end:
         time.sleep(0.02)
     assert not is_running(child)
@@ -235,7 +235,7 @@ def test_no_rank_outlives_a_killed_launcher(tmp_path):
             assert launcher.poll() is None
             time.sleep(0.02)
         launcher.kill()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     pids = [one.pid for one in read_reports(folder).values()]
     while any(is_running(pid) for pid in pids) and time.monotonic() < end:
         time.sleep(0.02)
