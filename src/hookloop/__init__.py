@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hookloop.checkpoint.state.pretrained import Pretrained
     from hookloop.checkpoint.store.index import Saved
     from hookloop.checkpoint.store.store import CheckpointStore
+    from hookloop.config.bisecting import Bisection, bisect
     from hookloop.config.build import build
     from hookloop.config.forking import Fork, fork
     from hookloop.config.load import load
@@ -58,6 +59,7 @@ __all__ = [
     "OPTIMIZERS",
     "SCHEDULES",
     "ActivationCheckpointing",
+    "Bisection",
     "Cast",
     "ChannelsLast",
     "CheckpointStore",
@@ -87,6 +89,7 @@ __all__ = [
     "Update",
     "Validation",
     "__version__",
+    "bisect",
     "build",
     "describe_model",
     "find_batch",
@@ -103,6 +106,7 @@ _NAMES_BY_MODULE = {
     "hookloop.checkpoint.saving.request": ("Save",),
     "hookloop.checkpoint.store.store": ("CheckpointStore",),
     "hookloop.checkpoint.state.pretrained": ("Pretrained",),
+    "hookloop.config.bisecting": ("Bisection", "bisect"),
     "hookloop.config.build": ("build",),
     "hookloop.config.forking": ("Fork", "fork"),
     "hookloop.config.load": ("load",),

@@ -21,11 +21,7 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
-    "Time travel": (
-        "replay",
-        "fork",
-        "tree",
-    ),
+    "Time travel": ("replay", "bisect", "fork", "tree"),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion", "mcp"),
 }
@@ -49,6 +45,7 @@ COMMANDS = {
     "find-lr": "lr-find lr_find lr-finder lrfind find-rate",
     "find-batch": "scale-batch-size batch-size auto-batch tune-batch",
     "reproduce": "repeat rerun again",
+    "bisect": "parting first-difference diverge divergence",
     "replay": "rewind goto step-back time-travel",
     "fork": "branch clone split",
     "tree": "lineage family graph ancestry",

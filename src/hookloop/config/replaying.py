@@ -71,10 +71,7 @@ def _of_script(make: Callable[[Path], Mapping[str, object]]) -> Make:
 
 
 def _of_config(route: Route) -> Make:
-    configs = [one.start.get("config") for one in route.stretches]
-    if not all(
-        isinstance(one, Mapping) and is_whole(cast("dict[str, object]", one)) for one in configs
-    ):
+    if not has_config(route):
         raise ReplayError(
             f"'{route.run.path}' was made by a script, so its config is not known: call "
             "hookloop.replay(..., make=), with a function that returns the arguments of its "
@@ -87,13 +84,33 @@ def _of_config(route: Route) -> Make:
     return arguments_of
 
 
-def config_of(run: RunDir, start: Line, overrides: Sequence[str] = ()) -> Config:
-    """Return the config of a start, as if it were the file in the directory of the run."""
+def has_config(route: Route) -> bool:
+    """Return whether the config of each start says all of it; that of a script does not."""
+    configs = [one.start.get("config") for one in route.stretches]
+    return all(
+        isinstance(one, Mapping) and is_whole(cast("dict[str, object]", one)) for one in configs
+    )
+
+
+def config_of(
+    run: RunDir,
+    start: Line,
+    overrides: Sequence[str] = (),
+    place: Callable[[str], str] = str,
+) -> Config:
+    """Return the config of a start, as if it were the file in the directory of the run.
+
+    Args:
+        run: The run.
+        start: The line of the start.
+        overrides: Changes, each ``a.b=value``.
+        place: Returns where the code of a directory is.
+    """
     tree = moved(cast("Mapping[str, object]", start["config"]))
     # Relative to the run, as they were written.
     paths = [str(one) for one in cast("Sequence[object]", tree.get("import_path") or ())]
     tree["import_path"] = [
-        os.path.abspath(run.path / one) if "${" not in one else one for one in paths
+        place(os.path.abspath(run.path / one)) if "${" not in one else one for one in paths
     ]
     with scratch_directory("config") as folder:
         file = Path(folder) / "config.yaml"

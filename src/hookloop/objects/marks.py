@@ -95,7 +95,7 @@ def _mark_of_parts(parts: Iterable[object]) -> object:
 def checksum(value: Tensor) -> int:
     """Return a checksum of a tensor; of a large one, of parts all over it."""
     if value.layout is not torch.strided or value.is_quantized:
-        return zlib.crc32(repr([checksum(one) for one in dense_parts(value)]).encode())
+        return zlib.crc32(repr([checksum(one) for one in _dense_parts(value)]).encode())
     if hasattr(value, "to_local"):  # Of a tensor that is spread over ranks, this rank's part.
         value = value.to_local()
     flat = value.contiguous().view(-1)
@@ -108,7 +108,7 @@ def checksum(value: Tensor) -> int:
     return zlib.crc32(flat.view(torch.uint8).cpu().numpy().data)
 
 
-def dense_parts(value: Tensor) -> list[Tensor]:
+def _dense_parts(value: Tensor) -> list[Tensor]:
     """Return the dense tensors of which a sparse or quantized one consists."""
     if value.is_quantized:
         return [value.int_repr()]

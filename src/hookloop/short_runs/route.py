@@ -172,7 +172,7 @@ def find_routes(
     bounds = [line for line in lines if line["what"] in ("start", "rewind")]
     if not bounds:
         raise ReplayError(f"'{run_dir}' cannot be replayed: its record has no start.")
-    done = _completed(run, lines)
+    done = completed(run, lines)
     if last > done:
         raise ReplayError(
             f"'{run_dir}' has no iteration {last}: {count_of(done, 'iteration')} are done."
@@ -346,7 +346,7 @@ def _shared(run: RunDir) -> list[Saved]:
     return []
 
 
-def _completed(run: RunDir, lines: Sequence[Line]) -> int:
+def completed(run: RunDir, lines: Sequence[Line]) -> int:
     """Return how many iterations are known to be done."""
     try:
         written = run.read_summary().get("iter")

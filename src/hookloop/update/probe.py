@@ -27,9 +27,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from hookloop.checkpoint.state.digest import digest
 from hookloop.engine.hook import Call, Hook, Priority
+from hookloop.engine.points import POINTS
 from hookloop.objects.held import OF_ANY_MODULE
-from hookloop.objects.marks import dense_parts
 from hookloop.objects.values import GENERATOR_TYPES, PLAIN, to_state
 from hookloop.runs.policy import is_clock
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 DEPTH = 12
 """How deep containers and objects are looked into."""
+
+SHOWN = 40
+"""Characters of a setting that stands in a line as it is."""
 
 SETTINGS = ("setting", "group")
 """Kinds that decide how is computed; all others are what is computed."""
@@ -129,19 +133,7 @@ def _feed(take: Callable[[bytes], object], value: object, depth: int) -> bool:  
 def _feed_tensor(take: Callable[[bytes], object], value: Tensor) -> bool:
     if is_lazy(value) or value.device.type == "meta" or _is_inside_transform(value):
         return False
-    with torch.no_grad():
-        value = value.detach()
-        if hasattr(value, "to_local"):
-            value = value.to_local()
-        take(f"tensor:{value.dtype}{tuple(value.shape)};".encode())
-        if value.layout is not torch.strided or value.is_quantized:
-            for part in dense_parts(value):
-                _feed_tensor(take, part)
-            return True
-        # A number that is to be read as its conjugate or negative has other bits in memory.
-        flat = value.resolve_conj().resolve_neg().contiguous().view(-1)
-        if flat.numel():
-            take(flat.view(torch.uint8).cpu().numpy().tobytes())
+    take(f"tensor:{digest(value):x};".encode())
     return True
 
 
@@ -204,8 +196,8 @@ class StateLines:
 
     def generators(self, at: str) -> Iterator[Line]:
         """Yield the generators of random numbers."""
-        for name, digest in generators_now(self._run):
-            yield Line(at, "generator", name, digest)
+        for name, found in generators_now(self._run):
+            yield Line(at, "generator", name, found)
 
     def _parameters(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._run.model.named_parameters()
@@ -274,8 +266,13 @@ class StateLines:
             if isinstance(hook, LooksOnly) or self._leave_out(hook):
                 continue
             for key, value in hook.state_dict().items():
-                if not is_clock(str(key)):
-                    yield from _line(at, "hook", f"{hook.name}.{key}", _without_clocks(value))
+                if is_clock(str(key)):
+                    continue
+                kept = _without_clocks(value)
+                parts = kept.items() if isinstance(kept, dict) and kept else [("", kept)]
+                for part, one in parts:
+                    name = ".".join(filter(None, (hook.name, str(key), str(part))))
+                    yield from _line(at, "hook", name, one)
 
     def moment(self, at: str) -> Iterator[Line]:
         """Yield what the present microbatch has led to so far, beside the state."""
@@ -306,9 +303,11 @@ def _named_modules(root: str, module: nn.Module) -> Iterator[tuple[str, nn.Modul
 def _line(at: str, kind: str, name: str, value: object) -> Iterator[Line]:
     if value is None:
         return
-    digest = digest_of(value)
-    if digest is not None:
-        yield Line(at, kind, name, digest)
+    # A short setting says what it is.
+    is_shown = kind in SETTINGS and type(value) in PLAIN and len(repr(value)) <= SHOWN
+    found = repr(value) if is_shown else digest_of(value)
+    if found is not None:
+        yield Line(at, kind, name, found)
 
 
 def _without_clocks(value: object) -> object:
@@ -371,8 +370,8 @@ def _entry(
     run: Run,
 ) -> Iterator[Line]:
     label = f"{name}." if name else ""
-    for generator, digest in generators_now(run):
-        yield Line(at, "generator", generator, digest)
+    for generator, found in generators_now(run):
+        yield Line(at, "generator", generator, found)
     for place, one in enumerate(args):
         yield from _line(at, "input", f"{name or 'model'} input {place}", one)
     for key, one in kwargs.items():
@@ -575,12 +574,14 @@ class Firing(NamedTuple):
     """One call of a hook.
 
     Attributes:
+        iter: The iterations completed.
         point: The mount point.
         hook: The hook's name.
         before: The digests before it, by kind and name.
         after: Those after it.
     """
 
+    iter: int
     point: str
     hook: str
     before: Mapping[tuple[str, str], str]
@@ -591,6 +592,10 @@ class Firing(NamedTuple):
         """The kinds and names of what it changed."""
         names = dict.fromkeys([*self.before, *self.after])
         return [name for name in names if self.before.get(name) != self.after.get(name)]
+
+
+_BEFORE_ALL = ("before_run", "after_load_checkpoint", "before_save_checkpoint")
+_WITHIN = {point.name for point in POINTS if point.is_busy}
 
 
 class HookProbe(LooksOnly):
@@ -618,7 +623,7 @@ class HookProbe(LooksOnly):
         self._first, self._last = first, last
         self._leave_out = leave_out
 
-    def before_train(self, run: Run) -> None:
+    def before_run(self, run: Run) -> None:
         """Wrap every call from now on."""
         run.plan.wrap(self._wrapped)
 
@@ -628,15 +633,16 @@ class HookProbe(LooksOnly):
 
         def looked_at(run: Run, *args: object) -> None:
             # What hooks do after the iteration before it is there when it begins.
-            if not self._first - 1 <= run.progress.iter <= self._last or run.phase != "train":
+            is_near = self._first - 1 <= run.progress.iter <= self._last
+            if not is_near or point in _BEFORE_ALL or (run.phase != "train" and point in _WITHIN):
                 call(run, *args)
                 return
-            before = self._digests(run, hook)
+            done, before = run.progress.iter, self._digests(run, hook)
             try:
                 call(run, *args)
             finally:
                 after = self._digests(run, hook)
-                self._take(Firing(point, hook.name, before, after))
+                self._take(Firing(done, point, hook.name, before, after))
 
         return looked_at
 

@@ -39,6 +39,11 @@ EXAMPLES = {
         "hookloop replay runs/one --iter 1234",
         "hookloop replay runs/one --iter 1200:1300 --hook RecordNorms",
     ),
+    "bisect": (
+        "hookloop bisect runs/one runs/two",
+        "hookloop bisect runs/one runs/one@main --iters 1:100",
+        "hookloop bisect runs/one --env MKL_CBWR=COMPATIBLE",
+    ),
     "fork": (
         "hookloop fork runs/one@1200 optimizer.lr=3e-4",
         "hookloop fork runs/one@1200 seed=1 --iters 300",
