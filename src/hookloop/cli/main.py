@@ -23,7 +23,17 @@ GROUPS = {
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
     "Time travel": ("replay", "bisect", "fork", "tree"),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
-    "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion", "mcp"),
+    "Looking things up": (
+        "config",
+        "plan",
+        "trace",
+        "explain",
+        "points",
+        "hooks",
+        "schema",
+        "completion",
+        "mcp",
+    ),
 }
 """The verbs by purpose, in the order of their use."""
 
@@ -45,6 +55,8 @@ COMMANDS = {
     "find-lr": "lr-find lr_find lr-finder lrfind find-rate",
     "find-batch": "scale-batch-size batch-size auto-batch tune-batch",
     "reproduce": "repeat rerun again",
+    "trace": "timeline firings perfetto",
+    "explain": "why who provenance lineage",
     "bisect": "parting first-difference diverge divergence",
     "replay": "rewind goto step-back time-travel",
     "fork": "branch clone split",

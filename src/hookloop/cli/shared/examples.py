@@ -55,6 +55,11 @@ EXAMPLES = {
     "reproduce": ("hookloop reproduce runs/one",),
     "config": ("hookloop config config.yaml --sources",),
     "plan": ("hookloop plan config.yaml",),
+    "trace": (
+        "hookloop trace config.yaml --iters 20 --to trace.json",
+        'hookloop trace runs/one --iters 100:103 --writes --cost "1 %"',
+    ),
+    "explain": ("hookloop explain runs/one val/accuracy",),
     "points": ("hookloop points",),
     "hooks": ("hookloop hooks", "hookloop hooks StopOnPlateau"),
     "schema": ("hookloop schema > hookloop.schema.json",),

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections import defaultdict
+from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hookloop.engine.hook import Call, Hook, Priority
+from hookloop.errors import HookError
 from hookloop.runs.layout import write_text
 from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Phase, Run
+
+
+_log = logging.getLogger("hookloop")
+
+
+def parse_budgets(cost: Mapping[str, str | float]) -> dict[str, float]:
+    """Read shares of the time by the name of a hook: ``"1 %"`` or ``0.01``.
+
+    >>> parse_budgets({"record_norms": "0.5 %", "": 0.01})
+    {'record_norms': 0.005, '': 0.01}
+    """
+    return {name: _share(share) for name, share in cost.items()}
+
+
+def _share(value: str | float) -> float:
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = math.nan
+    if isinstance(value, bool) or not 0 < share <= 1:
+        raise HookError(f"cost={value!r} is no share of the time: write '1 %' or 0.01.")
+    return share
+
+
+def _budgets_of(cost: str | float | Mapping[str, str | float] | None) -> dict[str, float]:
+    if cost is None:
+        return {}
+    return parse_budgets(cost if isinstance(cost, Mapping) else {"": cost})
 
 
 class RecordHookTimes(Hook):
@@ -23,11 +56,17 @@ class RecordHookTimes(Hook):
     ``hook_times_test.txt`` or ``hook_times_val.txt`` instead. The time of GPU kernels that a hook
     only launches does not count.
 
+    A hook that costs more than ``cost`` allows is reported once, after the epoch in which it did,
+    with the interval that would keep the budget. It goes on acting: a hook that a clock leaves out
+    would act elsewhere at a resume, and no replay could repeat the run.
+
     Args:
         file: Name of the table in the run directory; None for none.
+        cost: What hooks may cost of the time of an epoch: ``"1 %"`` for each, or by name,
+            ``{"record_norms": "0.5 %"}``.
 
     Example:
-        >>> RecordHookTimes().writes
+        >>> RecordHookTimes(cost="1 %").writes
         ('train/hook_time/*',)
     """
 
@@ -36,8 +75,16 @@ class RecordHookTimes(Hook):
     writes = (Machine("train/hook_time/*"),)
     draws_random_numbers = False
 
-    def __init__(self, file: str | None = "hook_times.txt") -> None:
+    def __init__(
+        self,
+        file: str | None = "hook_times.txt",
+        cost: str | float | Mapping[str, str | float] | None = None,
+    ) -> None:
         self.file = file
+        self.cost = cost
+        self._budgets = _budgets_of(cost)
+        self._reported: set[str] = set()
+        self._epoch_began = 0.0
         self._spent: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
         self._epoch: dict[str, float] = {}
         self._since_iter = 0
@@ -46,11 +93,15 @@ class RecordHookTimes(Hook):
     def before_run(self, run: Run) -> None:
         self._spent.clear()
         self._phase = None
+        self._reported.clear()
         run.plan.wrap(self._measured)
 
     def before_train(self, run: Run) -> None:
         self._phase = "train"
         self._since_iter = run.progress.iter
+
+    def before_train_epoch(self, run: Run) -> None:
+        self._epoch_began = perf_counter()
 
     def before_val(self, run: Run) -> None:
         self._phase = self._phase or "val"
@@ -67,7 +118,21 @@ class RecordHookTimes(Hook):
         for hook, seconds in totals.items():
             spent = seconds - self._epoch.get(hook, 0.0)
             run.metrics.put(f"train/hook_time/{hook}", spent / iters)
+            self._judge(hook, spent / (perf_counter() - self._epoch_began))
         self._epoch, self._since_iter = totals, run.progress.iter
+
+    def _judge(self, hook: str, share: float) -> None:
+        """Report a hook that costs more than it may, once."""
+        most = self._budgets.get(hook, self._budgets.get(""))
+        if most is None or share <= most or hook in self._reported:
+            return
+        self._reported.add(hook)
+        often = math.ceil(share / most)
+        _log.warning(
+            "The hook '%s' cost %.1f %% of the time of this epoch, and may cost %.1f %%: let it "
+            "act only every %d-th time that it acts now (every=), or raise cost=.",
+            hook, 100 * share, 100 * most, often,
+        )  # fmt: skip
 
     def after_run(self, run: Run) -> None:
         self._epoch = {}
