@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hookloop.checkpoint.store.index import Saved
     from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.config.bisecting import Bisection, bisect
+    from hookloop.config.blaming import blame
     from hookloop.config.build import build
     from hookloop.config.forking import Fork, fork
     from hookloop.config.load import load
@@ -90,6 +91,7 @@ __all__ = [
     "Validation",
     "__version__",
     "bisect",
+    "blame",
     "build",
     "describe_model",
     "find_batch",
@@ -107,6 +109,7 @@ _NAMES_BY_MODULE = {
     "hookloop.checkpoint.store.store": ("CheckpointStore",),
     "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.bisecting": ("Bisection", "bisect"),
+    "hookloop.config.blaming": ("blame",),
     "hookloop.config.build": ("build",),
     "hookloop.config.forking": ("Fork", "fork"),
     "hookloop.config.load": ("load",),

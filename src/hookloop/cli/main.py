@@ -22,6 +22,12 @@ GROUPS = {
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
     "Time travel": ("replay", "bisect", "fork", "tree"),
+    "Time travel": (
+        "replay",
+        "blame",
+        "fork",
+        "tree",
+    ),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": (
         "config",
@@ -59,6 +65,7 @@ COMMANDS = {
     "explain": "why who provenance lineage",
     "bisect": "parting first-difference diverge divergence",
     "replay": "rewind goto step-back time-travel",
+    "blame": "accuse culprit worst-samples outliers",
     "fork": "branch clone split",
     "tree": "lineage family graph ancestry",
     "sweep": "tune search hpo optimize folds",

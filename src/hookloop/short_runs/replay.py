@@ -248,6 +248,11 @@ class _Replaying:
                 left_out |= short.left_out
                 hooks = short.trainer.run.hooks
                 apart |= {*left_out, *(one.name for one in hooks if isinstance(one, OF_FILES))}
+                # Whatever takes part in the training has been found to be here.
+                here = {one.name for one in hooks}
+                apart |= {
+                    name for _, held in wanted for name in _hooks_in(held) if name not in here
+                }
                 apart |= {"metrics", "metric_store"} if self._given else set()
                 checked += self._compare(directory, stretch, wanted, apart)
                 place = directory / END
@@ -602,9 +607,29 @@ def _comparable(
     """Return the state without that of hooks that only the run or the replay has."""
     hooks = cast("Mapping[str, object]", checkpoint.get("hooks") or {})
     kept = {name: state for name, state in hooks.items() if name not in apart and state}
+    store = checkpoint.get("metric_store")
+    if isinstance(store, Mapping):
+        checkpoint = {
+            **checkpoint,
+            "metric_store": {name: _without_readers(one, apart) for name, one in store.items()},
+        }
     others = {*_OF_OTHERS, *(apart & {"metric_store"} and {"metrics", "metric_store"})}
     rest = {name: value for name, value in checkpoint.items() if name not in others}
     return {**rest, "hooks": kept}
+
+
+def _without_readers(series: object, readers: set[str] | frozenset[str]) -> object:
+    """Return a series without how far some hooks have read it."""
+    marks = series.get("marks") if isinstance(series, Mapping) else None
+    if not isinstance(series, Mapping) or not isinstance(marks, Mapping):
+        return series
+    left = {name: mark for name, mark in marks.items() if name not in readers}
+    return {**series, "marks": left}
+
+
+def _hooks_in(checkpoint: Mapping[str, object]) -> Sequence[str]:
+    hooks = checkpoint.get("hooks")
+    return list(map(str, hooks)) if isinstance(hooks, Mapping) else []
 
 
 def _key_of(record: Mapping[str, object]) -> tuple[object, ...]:

@@ -44,6 +44,7 @@ EXAMPLES = {
         "hookloop bisect runs/one runs/one@main --iters 1:100",
         "hookloop bisect runs/one --env MKL_CBWR=COMPATIBLE",
     ),
+    "blame": ("hookloop blame runs/one --iter 1234",),
     "fork": (
         "hookloop fork runs/one@1200 optimizer.lr=3e-4",
         "hookloop fork runs/one@1200 seed=1 --iters 300",
