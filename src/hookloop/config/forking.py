@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import ceil
 from pathlib import Path
 from time import time
 from typing import cast
@@ -233,12 +234,26 @@ def _config_at(
     config = read(limits)
     if iters is None:
         return config, _without_end(config)
-    longest = config.tree.get("max_iters")
-    if isinstance(longest, int) and longest < at + iters:
-        config = read({**limits, "max_iters": at + iters})
+    if longer := _longer(run, config, at + iters):
+        config = read({**limits, **longer})
     _without_end(config)
     _stop_after(config, at + iters)
     return config, True
+
+
+def _longer(run: RunDir, config: Config, iterations: int) -> dict[str, int | None]:
+    """Return the limits that a training of so many iterations needs, where its own are smaller."""
+    found: dict[str, int | None] = {}
+    longest, epochs = config.tree.get("max_iters"), config.tree.get("max_epochs")
+    if isinstance(longest, int) and longest < iterations:
+        found["max_iters"] = iterations
+    try:
+        total = run.read_summary().get("total_iters")
+    except (OSError, ValueError):
+        total = None
+    if isinstance(epochs, int) and isinstance(total, int) and 0 < total < iterations:
+        found["max_epochs"] = ceil(epochs * iterations / total)
+    return found
 
 
 def _stop_after(config: Config, iterations: int) -> None:

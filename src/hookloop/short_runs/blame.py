@@ -334,9 +334,8 @@ class LookAtSamples(Hook):
         if loss is None or not loss.requires_grad or not trained:
             return None
         found = torch.autograd.grad(loss, trained, retain_graph=True, allow_unused=True)
-        return sqrt(
-            sum(float(one.detach().float().pow(2).sum()) for one in found if one is not None)
-        )
+        squares = (float(one.detach().float().pow(2).sum()) for one in found if _is_there(one))
+        return sqrt(sum(squares))
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -382,6 +381,10 @@ class LookAtSamples(Hook):
         ordered = sorted(own, key=lambda one: _order(getattr(one, by)), reverse=True)
         before = sorted({one.iter for one in earlier})
         return Blame(self.last, ordered, by, typical, before, tuple(self.why_not))
+
+
+def _is_there(gradient: Tensor | None) -> bool:
+    return gradient is not None  # torch's types say that it always is.
 
 
 def _order(value: float | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,7 @@ def command(
     return 0
 
 
-def _show(found: Blame, worst: tuple[SampleBlame, ...] | list[SampleBlame]) -> None:
+def _show(found: Blame, worst: Sequence[SampleBlame]) -> None:
     several = {
         "microbatch": len({one.microbatch for one in found.samples}) > 1,
         "update": len({one.update for one in found.samples}) > 1,
@@ -102,8 +103,8 @@ def _show(found: Blame, worst: tuple[SampleBlame, ...] | list[SampleBlame]) -> N
         "gradient": any(one.gradient is not None for one in worst),
         "text": any(one.text is not None for one in worst),
     }
-    names = ("place", "microbatch", "update", "index", "id", "target")
-    names = (*names, "loss", "alone", "gradient", "text")
+    numbers = ("loss", "alone", "gradient")
+    names = ("place", "microbatch", "update", "index", "id", "target", *numbers, "text")
     shown = [name for name in names if several.get(name, True)]
     rows = [[_cell(found, one, name) for name in shown] for one in worst]
     show_table(shown, rows, wide=("text", "id"))
@@ -133,7 +134,7 @@ def _record(one: SampleBlame, files: dict[int, str]) -> dict[str, object]:
     return {**kept, "picture": files.get(id(one))}
 
 
-def _write(worst: tuple[SampleBlame, ...] | list[SampleBlame], folder: Path) -> dict[int, str]:
+def _write(worst: Sequence[SampleBlame], folder: Path) -> dict[int, str]:
     """Write the images of samples, as far as there are any; return the files."""
     from hookloop.writers.pixels import encode_png, to_pixels
 
