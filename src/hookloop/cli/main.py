@@ -21,13 +21,7 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
-    "Time travel": ("replay", "bisect", "fork", "tree"),
-    "Time travel": (
-        "replay",
-        "blame",
-        "fork",
-        "tree",
-    ),
+    "Time travel": ("replay", "bisect", "blame", "fork", "tree"),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": (
         "config",
