@@ -42,7 +42,7 @@ def microseconds(hook: object) -> float:
         run_dir=None,
     )
     trainer.train()
-    run, calls, times = trainer.run, trainer.run.plan.after_train_iter, []
+    run, calls, times = trainer.run, trainer.run._plan.after_train_iter, []
     run.output = {"loss": torch.zeros(())}
     for _ in range(9):
         began = perf_counter()

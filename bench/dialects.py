@@ -127,11 +127,11 @@ def prepare(hook: object, directory: Path) -> Run:
     )
     trainer.train()
     run = trainer.run
-    fire(run.plan.before_run, run)
-    fire(run.plan.before_train, run)
-    fire(run.plan.before_train_epoch, run)
+    fire(run._plan.before_run, run)
+    fire(run._plan.before_train, run)
+    fire(run._plan.before_train_epoch, run)
     for point in ITERATION:
-        fire(run.plan.calls(point), run)
+        fire(run._plan.calls(point), run)
     return run
 
 
@@ -150,8 +150,8 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
 def one_call(run: Run) -> float:
     """Time the hook alone, without the companion of its dialect."""
     # Some dialects call at a point of their own, which their companion fires.
-    points = [point for point in run.plan.points if run.plan.calls(point)]
-    singles = [call for point in points for call in run.plan.calls(point).singly()]
+    points = [point for point in run._plan.points if run._plan.calls(point)]
+    singles = [call for point in points for call in run._plan.calls(point).singly()]
     busy = [
         call
         for call in singles
@@ -163,7 +163,7 @@ def one_call(run: Run) -> float:
 
 def iteration(run: Run) -> float:
     """Time all points of an iteration."""
-    return time(run, [run.plan.calls(point) for point in ITERATION])
+    return time(run, [run._plan.calls(point) for point in ITERATION])
 
 
 def main() -> int:

@@ -124,7 +124,7 @@ def by_hookloop(work: Work) -> Times:
 
     @trainer.on("before_train")
     def measure_hooks(run: Run) -> None:
-        run.plan.wrap(wrapped)
+        run._plan.wrap(wrapped)
 
     trainer.train()
     return {name: spent for name, spent in times.items() if len(spent) == ITERATIONS}

@@ -37,7 +37,7 @@ class Probe(Hook):
         assert isinstance(run, Run)
         if run.progress.iter != 149:
             return
-        calls = run.plan.after_train_iter
+        calls = run._plan.after_train_iter
         (planned,) = (call for call, hook in calls.entries if hook is self.hook)
         losses = run.metrics.series("train/loss")
 

@@ -343,7 +343,9 @@ RUN = {
     "run.output": "outputs logits pred preds predictions",
     "run.outcome": "status state result",
     "run.world.rank": "rank global_rank local_rank",
-    "run.hooks": "callbacks handlers",
+    "run.hooks": "callbacks handlers plan",
+    "run.gather(value)": "ranks",
+    "run.emit(record)": "outbox",
 }
 """What a hook finds in a run, with the names that others use."""
 

@@ -189,7 +189,7 @@ def test_a_hook_that_declares_to_draw_nothing_draws_nothing(name, tmp_path):
         return watched
 
     wrap = trainer.on("before_run", priority=0, takes_part_in_training=True)
-    wrap(lambda run: run.plan.wrap(watch))
+    wrap(lambda run: run._plan.wrap(watch))
     trainer.train()
     trainer.test()
     assert not moved

@@ -130,7 +130,9 @@ class Attempt:
                     "gradients": [one.grad for one in run.model.parameters()],
                     "optimizers": {key: one.state_dict() for key, one in run.optimizers.items()},
                     "schedules": {key: one.state_dict() for key, one in run.schedules.items()},
-                    "scaler": None if run.scaler is None else run.scaler.state_dict(),
+                    "scaler": None
+                    if run._internals.scaler is None
+                    else run._internals.scaler.state_dict(),
                     "metrics": run.metrics.state_dict(),
                     "progress": run.progress.state_dict(),
                     "status": (run.outcome.status, run.outcome.reason),

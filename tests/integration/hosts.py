@@ -39,7 +39,7 @@ class Disturb(Hook):
     def after_update(self, run):
         if run.progress.iter == self.alone_at and run.world.is_alone:
             Path("is-alone").touch()
-            while run.requests.stop is None:
+            while run._internals.requests.stop is None:
                 time.sleep(0.02)
         if run.world.restart:
             return

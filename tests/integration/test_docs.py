@@ -130,7 +130,7 @@ def test_the_configs_of_a_page_train(page, project, service):
         trainer = build(load("page.yaml", ["max_epochs=1", "default_hooks.console=null"]))
         outcome = trainer.train()
         assert outcome.status in ("completed", "stopped"), place(page, block)
-        if trainer.run.test_data:
+        if trainer.run._internals.test_data:
             trainer.test()
         if "NOTIFY_URL" in block.text:
             assert "completed" in json.dumps(service[1][-1])

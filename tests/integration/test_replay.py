@@ -289,8 +289,8 @@ class Ask(Hook):
 
     def after_train_iter(self, run):
         if run.progress.iter == self.at:
-            run.asked.append(partial(act, self.request))
-            run.requests.any = True
+            run._internals.asked.append(partial(act, self.request))
+            run._internals.requests.any = True
 
 
 def test_a_rate_that_a_resume_changed(project):

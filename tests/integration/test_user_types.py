@@ -25,7 +25,7 @@ def point() -> Point:
 
 
 def names(run: Run) -> tuple[str, ...]:
-    return tuple(hook.name for hook in run.plan.after_train_iter.hooks)
+    return tuple(hook.name for hook in run._plan.after_train_iter.hooks)
 
 
 def misspelled(plan: Plan) -> object:

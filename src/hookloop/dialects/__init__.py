@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from hookloop.dialects.waiting import Waiting
     from hookloop.engine.checks import matches
     from hookloop.engine.hook import Call
+    from hookloop.engine.internals import internals_of, plan_of
     from hookloop.engine.outputs import output_of
     from hookloop.metrics.confusion import (
         Average,
@@ -226,10 +227,12 @@ _PATHS = {
     "is_scalar": "hookloop.data.batch:is_scalar",
     "lazy_names": "hookloop.dialects.lazy:lazy_names",
     "make_folder": "hookloop.runs.files:make_folder",
+    "internals_of": "hookloop.engine.internals:internals_of",
     "matches": "hookloop.engine.checks:matches",
     "number_floats": "hookloop.runs.plain_yaml:number_floats",
     "open_to_append": "hookloop.runs.files:open_to_append",
     "output_of": "hookloop.engine.outputs:output_of",
+    "plan_of": "hookloop.engine.internals:plan_of",
     "overridden": "hookloop.dialects.adapter:overridden",
     "plain": "hookloop.runs.records:plain",
     "require": "hookloop.writers.base:require",
@@ -293,6 +296,7 @@ __all__ = [
     "graft",
     "import_name",
     "installed",
+    "internals_of",
     "is_pair",
     "is_scalar",
     "lazy_names",
@@ -303,6 +307,7 @@ __all__ = [
     "output_of",
     "overridden",
     "plain",
+    "plan_of",
     "require",
     "safe_row",
     "seed_all",

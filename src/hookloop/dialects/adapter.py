@@ -195,9 +195,9 @@ class Adapter(Hook):
         self._has_begun = True
         # A string, since the engine stores facades without knowing their classes.
         key = f"{self._make_facade.__module__}.{self._make_facade.__qualname__}"
-        if key not in run.facades:
-            run.facades[key] = self._make_facade(run)
-        self.facade = cast("Facade", run.facades[key])
+        if key not in run._internals.facades:
+            run._internals.facades[key] = self._make_facade(run)
+        self.facade = cast("Facade", run._internals.facades[key])
         for name in self.facade.logger_names():
             forward_logger(name, prints=run.world.is_main)
 

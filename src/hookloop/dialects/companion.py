@@ -29,7 +29,7 @@ class Companion(Hook):
     def join(self, run: Run) -> None:
         """Join the run, unless another adapted hook has added it already."""
         if self not in run.hooks:
-            run.plan.add(self)
+            run._plan.add(self)
             # The plan is firing before_run right now and does not call a hook added meanwhile.
             self.before_run(run)
 
@@ -37,6 +37,6 @@ class Companion(Hook):
 def facade_in(run: Run, make: Callable[[Run], Kind]) -> Kind:
     """Return the facade of a run; the first call makes it."""
     key = f"{make.__module__}.{make.__qualname__}"
-    if key not in run.facades:
-        run.facades[key] = make(run)
-    return cast("Kind", run.facades[key])
+    if key not in run._internals.facades:
+        run._internals.facades[key] = make(run)
+    return cast("Kind", run._internals.facades[key])

@@ -74,7 +74,7 @@ class Evaluation:
 
     def validate(self, wanted: Wanted = True) -> Results:
         """Run every validation stream once, or those that are wanted."""
-        plan, streams = self.run.plan, self.run.val_data
+        plan, streams = self.run._plan, self.run.val_data
         if isinstance(wanted, frozenset):
             streams = {name: one for name, one in streams.items() if name in wanted}
         span = Span(
@@ -85,16 +85,16 @@ class Evaluation:
 
     def test(self) -> Results:
         """Run every test stream once."""
-        plan = self.run.plan
+        plan = self.run._plan
         span = Span(
             plan.before_test, plan.before_test_epoch, plan.before_test_iter,
             plan.after_test_iter, plan.after_test_epoch, plan.after_test,
         )  # fmt: skip
-        return self._evaluate("test", self.run.test_data, span)
+        return self._evaluate("test", self.run._internals.test_data, span)
 
     def predict(self, update: Computes, take: Callable[[Run], None]) -> None:
         """Compute the output of every batch to predict, and hand it over; there is no loss."""
-        plan = self.run.plan
+        plan = self.run._plan
         span = Span(
             plan.before_predict, plan.before_predict_epoch, plan.before_predict_iter,
             plan.after_predict_iter, plan.after_predict_epoch, plan.after_predict,
@@ -105,7 +105,7 @@ class Evaluation:
             fire(span.after_iter, run)
             take(run)
 
-        self._evaluate("predict", self.run.predict_data, span, predict_batch, [update])
+        self._evaluate("predict", self.run._internals.predict_data, span, predict_batch, [update])
 
     def _evaluate(
         self,
@@ -184,7 +184,7 @@ class Evaluation:
             if shares is None or shares[0].own:
                 fire(span.before_iter, run)
                 work(run)
-            elif run.shards is not None:
+            elif run._internals.shards is not None:
                 # A rank that has no part of a batch helps the others to gather the parameters.
                 for update in updates:
                     run.with_model(partial(update.forward, run))
@@ -196,7 +196,7 @@ class Evaluation:
             raise nothing_read(stream.data, stream.name, stream.passes)
 
     def _combine(self, meters: Meters) -> dict[str, Tensor | float]:
-        meters.combine(self.run.ranks)
+        meters.combine(self.run._internals.ranks)
         return meters.compute()
 
     def _measure(self, meters: Meters, after: Calls, run: Run) -> None:
@@ -224,7 +224,7 @@ class Evaluation:
 
 def _from_same_buffers(work: Callable[[Run], None], run: Run) -> Callable[[Run], None]:
     """Let each part of the data begin with the same buffers, whichever parts a process has."""
-    put_back = keep_buffers(modules_of(run.model, run.loss_function))
+    put_back = keep_buffers(modules_of(run.model, run._internals.loss_function))
 
     def working(run: Run) -> None:
         work(run)

@@ -16,7 +16,10 @@ def settings_now(run: Run) -> dict[str, object]:
 
     A validation leaves weights and random numbers as they are, but hooks may act on what it finds.
     """
-    found: dict[str, object] = {"stop": run.requests.stop, "rewind": run.requests.rewind}
+    found: dict[str, object] = {
+        "stop": run._internals.requests.stop,
+        "rewind": run._internals.requests.rewind,
+    }
     for name, optimizer in run.optimizers.items():
         kind = "optimizer" if name == "default" else f"optimizers.{name}"
         for number, group in enumerate(optimizer.param_groups):
@@ -25,7 +28,7 @@ def settings_now(run: Run) -> dict[str, object]:
     for hook in run.hooks:
         if hook.takes_part_in_training:
             found |= _plain_values(hook.state_dict(), f"hooks.{hook.name}")
-    return found | run.undeclared.marks_of_hooks()
+    return found | run._internals.undeclared.marks_of_hooks()
 
 
 def changed_since(before: Mapping[str, object], run: Run) -> list[str]:

@@ -121,7 +121,8 @@ class Loop:
         self.meetings = Meetings(run)
         self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation
-        run.val_every = validation.every if validation.enabled else None
+        self.own = run._internals
+        self.own.val_every = validation.every if validation.enabled else None
         self.sizes = sizes
         run.accumulate = sizes.first
         self.epoch_iters = epoch_iters
@@ -140,12 +141,12 @@ class Loop:
     def iterations(self, assembly: Assembly) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration for its update; do everything else in between."""
         self._go_back = assembly.go_back
-        run, plan, progress = self.run, self.run.plan, self.run.progress
+        run, plan, progress = self.run, self.run._plan, self.run.progress
         is_continued = self.randomness.resume()
         self.meetings.begin(progress.iter)
         with self.randomness.repeating(is_continued):
             fire(plan.before_train, run)
-        run.undeclared.settle()
+        self.own.undeclared.settle()
         if self.validation.due_at_start(progress):
             self.validate(planned=True)
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
@@ -160,28 +161,28 @@ class Loop:
             self._handle_requests()
         # A checkpoint of the end has them, for a run that is made longer.
         self.randomness.restore(kept)
-        if run.requests.stop:
-            fire(plan.on_stop, run, run.requests.stop.reason)
+        if self.own.requests.stop:
+            fire(plan.on_stop, run, self.own.requests.stop.reason)
         fire(plan.after_train, run)
         self._handle_requests()
 
     def _goes_on(self) -> bool:
         """Return whether there is more to train; go back first, if that was requested."""
         run = self.run
-        while run.requests.rewind and self._go_back:
-            rewind = self._go_back(run.requests.rewind)
-            run.requests.rewind = None
+        while self.own.requests.rewind and self._go_back:
+            rewind = self._go_back(self.own.requests.rewind)
+            self.own.requests.rewind = None
             self.randomness.resume()
-            fire(run.plan.after_rewind, run, rewind)
+            fire(self.run._plan.after_rewind, run, rewind)
             if run.progress.stage == "closing":
                 self._end_epoch()
-        return not (run.progress.is_done or run.requests.stop)
+        return not (run.progress.is_done or self.own.requests.stop)
 
     def _train_epoch(
         self, count: Callable[[Run, list[object]], None] | None
     ) -> Generator[list[object], None, bool]:
         """Train one epoch; return whether its end was reached."""
-        run, plan, progress = self.run, self.run.plan, self.run.progress
+        run, plan, progress = self.run, self.run._plan, self.run.progress
         if is_new := progress.stage != "inside":
             progress.stage, progress.iter_in_epoch = "inside", 0
             run.metrics.start_epoch("train")
@@ -189,11 +190,11 @@ class Loop:
             fire(plan.before_epoch, run)
             run.model.train()  # A hook may have left it in evaluation mode.
             fire(plan.before_train_epoch, run)
-            run.undeclared.begin_epoch()
+            self.own.undeclared.begin_epoch()
         # A validation may have been due when the run was cut off.
-        if self._handle_requests() or run.requests.stop:
+        if self._handle_requests() or self.own.requests.stop:
             return False
-        due, requests, meetings = self.validation.due_after_iter, run.requests, self.meetings
+        due, requests, meetings = self.validation.due_after_iter, self.own.requests, self.meetings
         last = progress.epoch_iters if is_new and self.sizes.is_constant else self._last_iter()
         if not self.sizes.is_constant:  # Each epoch may have another length.
             progress.epoch_iters = last
@@ -235,7 +236,7 @@ class Loop:
         run, progress = self.run, self.run.progress
         run.metrics.stamp = (progress.iter + 1, progress.epoch)
         run.batch = batches[0]
-        if calls := run.plan.before_train_iter:
+        if calls := self.run._plan.before_train_iter:
             fire(calls, run)
             if run.batch is not batches[0]:
                 replace_batch(batches, run.batch)
@@ -244,12 +245,12 @@ class Loop:
         run, progress = self.run, self.run.progress
         progress.iter += 1  # Before the hooks: they see counters of completed things.
         progress.iter_in_epoch += 1
-        if calls := run.plan.after_train_iter:
+        if calls := self.run._plan.after_train_iter:
             fire(calls, run)
 
     def _end_epoch(self) -> None:
         """Save and validate what is due after an epoch, and close it."""
-        run, plan, progress = self.run, self.run.plan, self.run.progress
+        run, plan, progress = self.run, self.run._plan, self.run.progress
         if self._stream().is_one_pass and not progress.is_done:
             name = self._stream().name
             run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
@@ -258,7 +259,7 @@ class Loop:
                 self.randomness.pause()
             run.validate(*self.validation.due, everywhere=True, planned=is_regular)
         # Interrupted: the epoch is closed by the run that resumes, or after going back.
-        if self._handle_requests() or run.requests.validate:
+        if self._handle_requests() or self.own.requests.validate:
             return
         progress.stage = "between"
         fire(plan.after_epoch, run)
@@ -270,7 +271,7 @@ class Loop:
 
         Returns whether the run is to go back instead, which leaves the epoch.
         """
-        run, requests = self.run, self.run.requests
+        run, requests = self.run, self.own.requests
         # Hooks at the points below may make further requests.
         while self._agree():
             requests.any = False  # First: a thread that has finished a save sets it at any time.
@@ -289,18 +290,18 @@ class Loop:
 
     def _agree(self) -> bool:
         """Return whether anything was requested; many ranks meet to find out."""
-        run, requests = self.run, self.run.requests if self.run.world.is_alone else self.run.wishes
+        run, requests = self.run, self.own.requests if self.run.world.is_alone else self.own.wishes
         if not run.world.is_alone and (finished := self.checkpoints.finished()):
-            run.wishes.news += finished  # For the other ranks too.
-            run.wishes.any = True
-        while run.asked:  # A thread may add to it at any time.
-            requests.calls.append(run.asked.popleft())
+            self.own.wishes.news += finished  # For the other ranks too.
+            self.own.wishes.any = True
+        while self.own.asked:  # A thread may add to it at any time.
+            requests.calls.append(self.own.asked.popleft())
             requests.any = True
         return self.meetings.hold(run.progress.iter)
 
     def save_requested(self) -> None:
         """Save what was requested when the loop failed, and wait for it."""
-        saves, self.run.requests.saves = self.run.requests.saves, []
+        saves, self.own.requests.saves = self.own.requests.saves, []
         try:
             self.checkpoints.take(saves)
         finally:  # Earlier saves that are still being written must not be lost with this one.
@@ -313,16 +314,16 @@ class Loop:
     def _tell_saved(self) -> None:
         """Tell hooks what has become durable, with the metrics of its own iteration."""
         run = self.run
-        news, run.requests.news = run.requests.news, []
+        news, self.own.requests.news = self.own.requests.news, []
         if run.world.is_alone:
             news = self.checkpoints.finished()
         # The validation of this iteration comes next; its checkpoints are told of after it.
-        is_due = bool(run.requests.validate) and not run.is_interrupted
+        is_due = bool(self.own.requests.validate) and not run.is_interrupted
         self._fire_saved(self.checkpoints.to_announce(news, is_validation_due=is_due))
 
     def _fire_saved(self, news: Sequence[Saved]) -> None:
         for saved in news:
-            fire(self.run.plan.after_save_checkpoint, self.run, saved)
+            fire(self.run._plan.after_save_checkpoint, self.run, saved)
 
     def validate(self, wanted: Wanted = True, *, planned: Wanted = False) -> Results:
         """Run validation streams once; a validation that a signal cuts short is due again.
@@ -338,7 +339,7 @@ class Loop:
         if others and not self.run.is_interrupted:
             return self._validate_aside(others)
         if others:
-            self.run.requests.validate = both(self.run.requests.validate, others)
+            self.own.requests.validate = both(self.own.requests.validate, others)
         assert results is not None  # Something was wanted.
         return results
 
@@ -358,9 +359,9 @@ class Loop:
         What hooks do with the results stays, such as a learning rate that falls, and is recorded.
         """
         run, settings = self.run, settings_now(self.run)
-        modules = modules_of(run.model, run.loss_function)
+        modules = modules_of(run.model, self.own.loss_function)
         # Outside of a training, what a forward leaves in the model is there to be looked at.
-        others = run.undeclared.keep_from_evaluation(removes_new=run.purpose == "train")
+        others = self.own.undeclared.keep_from_evaluation(removes_new=self.own.purpose == "train")
         kept = [keep_buffers(modules), keep_modes(modules), others]
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
         with self.randomness.without_trace(run.val_data.values()):
@@ -374,18 +375,21 @@ class Loop:
             streams = sorted(wanted) if isinstance(wanted, frozenset) else [*run.val_data]
             named = {"streams": [name or "val" for name in streams]}
             changed = changed_since(settings, run)
-            run.interventions.add("validation", run.progress.iter, **named, changed=changed)
+            self.own.interventions.add("validation", run.progress.iter, **named, changed=changed)
         return results
 
     def _conclude_validation(self, wanted: Wanted, results: Results, *, is_planned: bool) -> None:
         run = self.run
         if run.is_interrupted:
-            run.requests.validate, run.requests.planned = wanted, wanted if is_planned else False
+            self.own.requests.validate, self.own.requests.planned = (
+                wanted,
+                wanted if is_planned else False,
+            )
         else:
-            run.requests.validate = run.requests.planned = False
+            self.own.requests.validate = self.own.requests.planned = False
             self.validation.note(run.progress, wanted, is_planned=is_planned)
             if self.checkpoints.add_results(results):
-                run.requests.any = True
+                self.own.requests.any = True
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""

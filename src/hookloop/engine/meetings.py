@@ -56,7 +56,9 @@ class Meetings:
         if self._is_alone:
             return
         self._last = at, monotonic()
-        self._is_frequent = any(may_request(hook) for hook in _acting_in_iterations(self._run.plan))
+        self._is_frequent = any(
+            may_request(hook) for hook in _acting_in_iterations(self._run._plan)
+        )
         self.next = at + (1 if self._is_frequent else SHORTEST)
 
     def hold(self, at: int) -> bool:
@@ -66,10 +68,10 @@ class Meetings:
         """
         run = self._run
         if self._is_alone:
-            return run.requests.any
-        wishes, run.wishes = run.wishes, Requests()
-        shared = int(run.requests.any)
-        has_wish, is_shared, is_missing, distance = run.ranks.largest(
+            return run._internals.requests.any
+        wishes, run._internals.wishes = run._internals.wishes, Requests()
+        shared = int(run._internals.requests.any)
+        has_wish, is_shared, is_missing, distance = run._internals.ranks.largest(
             [int(wishes.any), shared, 1 - shared, self._distance(at)]
         )
         self._last, self.next = (at, monotonic()), at + distance
@@ -77,9 +79,9 @@ class Meetings:
             self._reject_lonely(shared)
         if has_wish:
             own = run.world.rank
-            for rank, wish in enumerate(run.ranks.gather(wishes.sendable())):
-                run.requests.add(wishes if rank == own else wish, run.progress.iter)
-        return run.requests.any
+            for rank, wish in enumerate(run._internals.ranks.gather(wishes.sendable())):
+                run._internals.requests.add(wishes if rank == own else wish, run.progress.iter)
+        return run._internals.requests.any
 
     def _distance(self, at: int) -> int:
         """Return how many iterations from now this rank wants to meet again."""
@@ -91,7 +93,7 @@ class Meetings:
         return max(SHORTEST, min(LONGEST, int(PERIOD / self._seconds)))
 
     def _reject_lonely(self, shared: int) -> None:
-        asked = [rank for rank, has in enumerate(self._run.ranks.gather(shared)) if has]
+        asked = [rank for rank, has in enumerate(self._run._internals.ranks.gather(shared)) if has]
         raise HookError(
             f"After iteration {self._run.progress.iter} only the ranks {asked} made a request "
             "with everywhere=True, which all ranks have to make in the same iteration. Leave it "

@@ -22,7 +22,7 @@ def note_error(error: Exception, run: Run, *output: object) -> None:
 
 def targets_of(run: Run) -> object:
     """Return what metrics compare the output with: targets, or whatever batch a step gets."""
-    is_known = run.loss_function is not None or is_pair(run.batch)
+    is_known = run._internals.loss_function is not None or is_pair(run.batch)
     return pair[1] if is_known and (pair := pair_of(run.batch)) else run.batch
 
 

@@ -80,7 +80,7 @@ def lend_randomness(
         at = run.progress.iter
         if begins_run or begins_epoch:
             at = 0 if begins_run else at - run.progress.iter_in_epoch
-        run.observer_randomness.call_observers(observers, (run.phase, at), run, *args)
+        run._internals.observer_randomness.call_observers(observers, (run.phase, at), run, *args)
 
     return call
 
@@ -140,7 +140,7 @@ def fire(calls: Calls, run: Run, *args: object) -> None:
             # A HookError reports a hook that was set up wrongly, which no policy may hide.
             if hook.on_error != "disable" or isinstance(error, HookError):
                 raise
-            run.plan.disable(hook, calls.point.name, error)
+            run._plan.disable(hook, calls.point.name, error)
 
 
 class Plan(MountPoints):

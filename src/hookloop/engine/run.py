@@ -6,7 +6,6 @@ and handles the requests, between two iterations.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,20 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 from hookloop import peers
 from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.saving.request import Save
-from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.batch import size_of
-from hookloop.data.random.observers import ObserverRandomness
 from hookloop.data.ranks.place import Place
+from hookloop.engine.internals import Internals
 from hookloop.engine.plan import Plan, fire
 from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
-from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
 from hookloop.requests import Requests, Rewind, Stop, both
 from hookloop.runs.checkpoint_names import ITER, checkpoint_name
-from hookloop.runs.interventions import Interventions
-from hookloop.writers.background import Outbox
 
 if TYPE_CHECKING:
     import torch
@@ -37,13 +32,9 @@ if TYPE_CHECKING:
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.stream import Stream
     from hookloop.engine.hook import Hook
-    from hookloop.every import Every
     from hookloop.lr_schedule import Schedule
-    from hookloop.metrics.meters import Metric
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.ranks import Reduction
-    from hookloop.parallel.sharded import Shards
-    from hookloop.runs.identity import Parent
     from hookloop.writers.records import Record
 
 Value = TypeVar("Value")
@@ -54,26 +45,21 @@ Phase = Literal["train", "val", "test", "predict"]
 class Run:
     """The run in progress, as hooks see it.
 
+    What the engine keeps besides is in `Internals`, which hooks do not see.
+
     Attributes:
         model: The module in training.
         optimizers: By name; ``"default"`` when there is one.
         schedules: By name of the optimizer they drive.
         train_data: The training data.
         val_data: The validation streams by name; ``""`` when there is one.
-        test_data: The test streams.
-        predict_data: The streams to predict.
         metrics: The metric store.
         progress: Counters of completed things.
-        plan: The compiled calls, and through ``plan.hooks`` the hooks.
         dir: The run's directory; it is created if there are hooks, which may use it.
         config: The effective config, or an empty mapping.
         world: Rank and number of processes.
         device: Where the model is.
-        seed: The seed of the random numbers, if one was given.
         accumulate: Microbatches per iteration.
-        val_every: Interval between validations, of the first stream if each has its own; None if
-            there is nothing to validate on.
-        purpose: The phase that was called for; unlike ``phase`` it does not change.
         phase: ``"train"``, ``"val"``, ``"test"`` or ``"predict"``.
         stream: Name of the stream that is being read; ``"train"`` in training.
         batch: The current microbatch, on the device; on many ranks, each has its part.
@@ -84,28 +70,6 @@ class Run:
             again after ``after_update``. A tensor where only the device knows. It tells and does
             not ask: the hook itself takes the gradients away.
         outcome: How the run ended; ``running`` until then.
-        ranks: The connection to the other ranks; use `gather` and `reduce` to talk to them.
-        requests: What was requested; use `stop`, `validate` and `save` to request something.
-        wishes: What was requested on this rank and waits for the next meeting of the ranks.
-        asked: Calls that a thread asks the loop to make, on all ranks, so they must be picklable.
-        outbox: Where records wait for the writers; write it through `emit`.
-        facades: How foreign hooks see this run, by the name of their dialect.
-        observer_randomness: Where hooks that only observe get their random numbers.
-        precision: That of forward and loss: ``fp32``, ``bf16`` or ``fp16``.
-        scaler: The loss scaler of half precision, if there is one.
-        meters: The metrics that evaluations compute, by name.
-        shards: The parts of a model that is spread over the ranks; see `with_model`.
-        loss_function: The ``loss=`` of the Trainer; None if a step or the model computes the loss.
-        step_function: The ``step=`` of the Trainer, if one was given.
-        arguments: The Trainer's plain arguments that a resume compares, by name.
-        changes: What was changed on purpose at a resume, each with its iteration.
-        id: Which run this is, in all processes that train it; None before it is trained.
-        parent: The checkpoint of another run that it began with.
-        is_from_other: Whether what was loaded now is the checkpoint of another run.
-        root: The last link of the chain of fingerprints, if they are recorded.
-        interventions: The record of what happens to the run from outside.
-        undeclared: What else a training changes, such as variables of a step, and parameters of a
-            loss.
     """
 
     model: torch.nn.Module
@@ -113,18 +77,12 @@ class Run:
     schedules: dict[str, Schedule]
     train_data: TrainingStream | None
     val_data: dict[str, Stream]
-    test_data: dict[str, Stream]
     metrics: MetricStore
-    plan: Plan
     dir: Path
     config: Mapping[str, object]
     world: World
     device: torch.device
-    predict_data: dict[str, Stream] = field(default_factory=dict)
-    seed: int | None = None
     accumulate: int = 1
-    val_every: Every | None = None
-    purpose: Phase = "train"
     progress: Progress = field(default_factory=Progress)
     phase: Phase = "train"
     stream: str = "train"
@@ -134,27 +92,9 @@ class Run:
     loss: Tensor | None = None
     will_skip: bool | Tensor = False
     outcome: Outcome = field(default_factory=lambda: Outcome("running"))
-    ranks: Ranks = field(default_factory=lambda: Ranks(World()))
-    requests: Requests = field(default_factory=Requests)
-    wishes: Requests = field(default_factory=Requests)
-    asked: deque[Callable[[Run], object]] = field(default_factory=deque)
-    outbox: Outbox = field(default_factory=Outbox)
-    facades: dict[str, object] = field(default_factory=dict)
-    observer_randomness: ObserverRandomness = field(default_factory=ObserverRandomness)
-    precision: str = "fp32"
-    scaler: torch.amp.GradScaler | None = None
-    meters: Mapping[str, Metric] = field(default_factory=dict)
-    shards: Shards | None = None
-    loss_function: Callable[..., Tensor | None] | None = None
-    step_function: object = None
-    arguments: dict[str, object] = field(default_factory=dict)
-    changes: list[dict[str, object]] = field(default_factory=list)
-    id: str | None = None
-    parent: Parent | None = None
-    is_from_other: bool = False
-    root: str | None = None
-    interventions: Interventions = field(default_factory=Interventions)
-    undeclared: Undeclared = field(default_factory=Undeclared)
+    # The calls of all points, which each iteration looks up; and the rest of the engine's own.
+    _plan: Plan
+    _internals: Internals = field(default_factory=Internals)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 
@@ -177,7 +117,7 @@ class Run:
     @property
     def hooks(self) -> tuple[Hook, ...]:
         """The hooks in their order."""
-        return self.plan.hooks
+        return self._plan.hooks
 
     def __repr__(self) -> str:
         where = f" in '{self.dir}'" if self.hooks else ""
@@ -192,7 +132,10 @@ class Run:
     @property
     def is_interrupted(self) -> bool:
         """Whether a signal asked the run to end; work that can wait for a resume should wait."""
-        return self.requests.stop is not None and self.requests.stop.signal is not None
+        return (
+            self._internals.requests.stop is not None
+            and self._internals.requests.stop.signal is not None
+        )
 
     def stop(self, reason: str, *, signal: int | None = None, everywhere: bool = False) -> None:
         """Request the end of the training after this iteration; the first reason counts.
@@ -242,7 +185,7 @@ class Run:
         """Request a checkpoint after this iteration, as ``iter_<n>.pth`` if unnamed; see `stop`."""
         requests = self._requests(everywhere)
         # A request that waits is obeyed in a later iteration, and its file is named after that one.
-        number = ITER if requests is self.wishes else self.progress.iter
+        number = ITER if requests is self._internals.wishes else self.progress.iter
         name = what if isinstance(what, str) else checkpoint_name("iter", number)
         save = what if isinstance(what, Save) else Save(name)
         if save not in requests.saves:  # Two hooks may want the same file.
@@ -264,28 +207,36 @@ class Run:
         )
 
     def _requests(self, everywhere: bool) -> Requests:
-        return self.requests if everywhere or self.world.is_alone else self.wishes
+        return (
+            self._internals.requests
+            if everywhere or self.world.is_alone
+            else self._internals.wishes
+        )
 
     def with_model(self, compute: Callable[[], Value]) -> Value:
         """Call a function that uses the model outside of an update, and return its result.
 
         A sharded model can be used in no other way: all ranks have to call this together.
         """
-        return compute() if self.shards is None else cast("Value", self.shards.forward(compute))
+        return (
+            compute()
+            if self._internals.shards is None
+            else cast("Value", self._internals.shards.forward(compute))
+        )
 
     def gather(self, value: Value) -> list[Value]:
         """Return the values of all ranks, in their order, on every rank; all have to call it."""
-        return self.ranks.gather(value)
+        return self._internals.ranks.gather(value)
 
     def reduce(self, value: Value, how: Reduction = "mean") -> Value:
         """Return sum, mean, max or min of a number or tensor over all ranks, on every rank."""
-        return self.ranks.reduce(value, how)
+        return self._internals.ranks.reduce(value, how)
 
     def emit(self, record: Record) -> None:
         """Send a record to all writers; if it has no step, it gets the completed iterations."""
         if self.world.is_main:
-            self.outbox.put(record.at(self.progress.iter))
+            self._internals.outbox.put(record.at(self.progress.iter))
 
     def fire(self, point: str, *args: object) -> None:
         """Fire a mount point that the project declared."""
-        fire(self.plan.calls(point), self, *args)
+        fire(self._plan.calls(point), self, *args)

@@ -45,7 +45,7 @@ class StateOfRanks(Hook):
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         # A rank that failed speaks for itself alone.
-        if run.world.is_alone or run.ranks.is_broken:
+        if run.world.is_alone or run._internals.ranks.is_broken:
             return
         if run.world.logical and not self.differs_with_logical:
             return

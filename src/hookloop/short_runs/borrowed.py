@@ -58,14 +58,14 @@ def borrowed(
     """
     run = trainer.run
     with _failing_together(run):
-        run.ranks.open(run.device)
+        run._internals.ranks.open(run.device)
         # A sharded model stays spread over the ranks, as a training leaves it.
         align_ranks(run, trainer._session.parallel)
     attributes = {name: getattr(run, name) for name in _ATTRIBUTES}
     with RunState(run).kept(*keep, where=where), _failing_together(run):
-        run.plan = Plan([], run.plan.points)
-        run.metrics, run.outbox = MetricStore(), Outbox()
-        run.requests, run.wishes = Requests(), Requests()
+        run._plan = Plan([], run._plan.points)
+        run.metrics, run._internals.outbox = MetricStore(), Outbox()
+        run._internals.requests, run._internals.wishes = Requests(), Requests()
         run.phase = run.stream = "train"
         try:
             run.model.train()

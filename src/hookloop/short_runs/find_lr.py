@@ -133,8 +133,8 @@ def find_lr(
 def _begin(trainer: Trainer) -> None:
     """Start with what the training will start with."""
     run = trainer.run
-    if run.seed is not None and run.progress.iter == 0:
-        seed_all(run.seed)
+    if run._internals.seed is not None and run.progress.iter == 0:
+        seed_all(run._internals.seed)
     agree_on_order(run, is_new=run.progress.iter == 0)
     if (weights := trainer._session.start.weights) is not None:
         weights.load_into(run.model)

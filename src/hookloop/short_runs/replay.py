@@ -492,7 +492,7 @@ class _Steps(Hook):
             line = self._stretch.rewind
             now = run.progress.iter
             skip = tuple(one for one in _numbers(line, "skip") if one > now)
-            fire(run.plan.after_rewind, run, Rewind(now, skip, str(line.get("reason") or "")))
+            fire(run._plan.after_rewind, run, Rewind(now, skip, str(line.get("reason") or "")))
         self._repeat(run)
         self._replaying.begin_iterations(run, self._stretch)
 
@@ -515,7 +515,7 @@ class _Steps(Hook):
             # Here and not at the end of the training, when hooks conclude what they do.
             run.save(Save(END, owner=OWNER), everywhere=True)
             run.stop("the replay is over", everywhere=True)
-            self._stop = run.requests.stop
+            self._stop = run._internals.requests.stop
 
     def after_train_epoch(self, run: Run) -> None:
         """Drop requests."""
@@ -540,7 +540,7 @@ class _Steps(Hook):
         cast("dict[str, object]", checkpoint["hooks"]).pop(self.name, None)
 
     def _drop(self, run: Run) -> None:
-        requests = run.requests
+        requests = run._internals.requests
         requests.stop, requests.rewind = self._stop, None
         requests.saves = [save for save in requests.saves if save.owner == OWNER]
 
@@ -553,8 +553,8 @@ class _Steps(Hook):
         now = run.progress.iter
         for settings in self._stretch.changed.get(now, ()):
             request = Request(id="replay", do="set", settings=dict(settings), by="the replay")
-            run.asked.append(partial(act, request))
-            run.requests.any = True
+            run._internals.asked.append(partial(act, request))
+            run._internals.requests.any = True
         streams = self._stretch.validated.get(now)
         if streams is not None and run.val_data:
             run.validate(*(name for name in streams if name in run.val_data), everywhere=True)

@@ -133,7 +133,7 @@ def try_out(make: Callable[[Path, str | bool], Arguments], scratch: Path) -> Tri
     second, _ = shortened(again, iters=COUNT, hooks=[tester])
     differences = _restore(second, trainer)
     trial.is_restored, trial.differences = not differences, [str(one) for one in differences]
-    if second.run.test_data:
+    if second.run._internals.test_data:
         trial.metrics |= dict(second.test())
         trial.test_batches = len(tester.evaluated)
     # At the end, so that no rank needs the directory any more when the first one removes it.
@@ -146,7 +146,7 @@ def try_out(make: Callable[[Path, str | bool], Arguments], scratch: Path) -> Tri
 def _checkpoint_of(trainer: Trainer) -> Path:
     """Return the checkpoint of the trial; that of a sharded model is a directory."""
     run = trainer.run
-    return run.dir / (FILE if run.shards is None else directory_name(FILE))
+    return run.dir / (FILE if run._internals.shards is None else directory_name(FILE))
 
 
 class Probe(Hook):
@@ -286,7 +286,7 @@ def _count_validations(every: Every, progress: Progress) -> int | None:
 def _restore(second: Trainer, first: Trainer) -> list[Difference]:
     """Load the checkpoint into another trainer; return where it is not what was saved."""
     if second.run.model is first.run.model:  # A Python config may hold the objects themselves.
-        if first.run.shards is not None:
+        if first.run._internals.shards is not None:
             raise HookloopError(
                 "The config holds the model itself, whose parameters are spread over the ranks by "
                 "now: name a function or a class that builds it."
@@ -307,7 +307,7 @@ def _restore(second: Trainer, first: Trainer) -> list[Difference]:
         second._loop.save_requested()
         own = _checkpoint_of(second)
         found = compare(_of_ranks(saved), _of_ranks(own)) if run.world.is_main else []
-        return run.ranks.share(found)
+        return run._internals.ranks.share(found)
 
 
 def _load(path: Path) -> Mapping[str, object]:

@@ -365,5 +365,5 @@ def train_saving(
     trainer.train()
     data = trainer.run.train_data
     notes = [f"{data.name}: {data.inexact}."] if data is not None and data.inexact else []
-    lost = trainer.run.undeclared.lost.items()
+    lost = trainer.run._internals.undeclared.lost.items()
     return notes + [f"{name} ({kind}): no checkpoint holds it." for name, kind in lost]

@@ -134,7 +134,7 @@ def assert_hook_contract(
         trainer = make_trainer(hook, run_dir=Path(folder) / "run")
         status = trainer.train().status
         assert status in ("completed", "stopped"), f"the run with {name} ended as {status}."
-        if trainer.run.test_data:
+        if trainer.run._internals.test_data:
             trainer.test()
         # Into a new hook, as in a resume, where a new process builds the hook again.
         _check_state(hook, make_hook(), clocks)
@@ -263,7 +263,7 @@ def _train_and_go_back(trainer: Trainer, iteration: int) -> None:
     attach = trainer.on("after_train_iter", priority="HIGHEST", takes_part_in_training=True)
     attach(save_then_go_back)
     trainer.train()
-    trainer.run.changes = []  # The rewind itself is one.
+    trainer.run._internals.changes = []  # The rewind itself is one.
 
 
 def _final(trainer: Trainer, ignore: Collection[str]) -> dict[str, object]:
@@ -328,7 +328,7 @@ def _points_of(make_trainer: Callable[..., Trainer]) -> list[Any]:
     engine = {point.name for point in POINTS}
     with TemporaryDirectory(prefix="hookloop-test-") as folder:
         # Only a Trainer that was made knows the points that its project declares.
-        points = make_trainer(run_dir=Path(folder) / "run").run.plan.points
+        points = make_trainer(run_dir=Path(folder) / "run").run._plan.points
     return [point for name, point in points.items() if name not in engine]
 
 

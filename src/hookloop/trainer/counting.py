@@ -100,7 +100,7 @@ def _asked(loop: Loop) -> set[str]:
                     f"{nearest(str(unit), COUNTED)}"
                 )
         asked |= set(hook.counts)
-        for name in acts_at(hook, run.plan.points):
-            if (interval := interval_at(hook, run.plan.points[name])) is not None:
+        for name in acts_at(hook, run._plan.points):
+            if (interval := interval_at(hook, run._plan.points[name])) is not None:
                 asked.add(interval.unit)
     return asked & set(COUNTED)

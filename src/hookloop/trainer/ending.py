@@ -36,12 +36,12 @@ def fire_after_run(run: Run) -> None:
     """
     failures: list[BaseException] = []
     # One by one, because a call of all hooks would end at the first that fails.
-    for call in run.plan.after_run.singly():
+    for call in run._plan.after_run.singly():
         try:
             fire(call, run)
         except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
             if isinstance(error, OSError) and is_of_directory(error, run.dir):
-                run.plan.disable(call.hooks[0], "after_run", error)
+                run._plan.disable(call.hooks[0], "after_run", error)
             else:
                 failures.append(error)
     if failures:
@@ -83,7 +83,7 @@ def explaining(run: Run) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        failed = run.ranks.failure_of_another(error, run.progress.iter)
+        failed = run._internals.ranks.failure_of_another(error, run.progress.iter)
         if failed is None:
             raise
         if not is_launched():  # The launcher shows the reason, once for all ranks.
@@ -107,13 +107,13 @@ def breaking_off(run: Run) -> Iterator[None]:
 def break_off(run: Run, error: BaseException) -> None:
     """Leave the other ranks because of a failure; a process that just exits is not one."""
     if not isinstance(error, SystemExit) or error.code:
-        run.ranks.break_off(error, run.progress.iter)
+        run._internals.ranks.break_off(error, run.progress.iter)
 
 
 def linger(run: Run) -> None:
     """After a failure: stay until the others know why, if they need this process for that."""
-    if run.ranks.is_broken:
-        run.ranks.linger()
+    if run._internals.ranks.is_broken:
+        run._internals.ranks.linger()
 
 
 FEW = 10

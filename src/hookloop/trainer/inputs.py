@@ -304,7 +304,7 @@ def check_ends(run: Run) -> None:
 
 def check_validations(run: Run, *, begin: int = 0) -> None:
     """Reject validation data that the first of several validations would use up."""
-    every, progress = run.val_every, run.progress
+    every, progress = run._internals.val_every, run.progress
     limits = {"epochs": progress.max_epochs, "iters": progress.total_iters}
     limit = None if every is None else limits.get(every.unit)
     if every is None or limit is None or begin or limit <= every.count:
@@ -338,8 +338,8 @@ def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) ->
             f"trainer.loop() cannot average the gradients of {ranks} ranks, because the "
             "backward is yours: write step=, or an Update, and call train()."
         )
-    for point in run.plan.points.values():
-        if point.within and (owners := run.plan.calls(point.name).hooks):
+    for point in run._plan.points.values():
+        if point.within and (owners := run._plan.calls(point.name).hooks):
             raise HookError(
                 f"The hook '{owners[0].name}' acts at {point.name}, within the update, which is "
                 "yours in trainer.loop(): do its work there and leave it out, or call train()."

@@ -90,7 +90,7 @@ class IntendedChanges(Part):
 
     def state(self) -> Checkpoint:
         """Return its entry in a checkpoint."""
-        return {"changes": self.run.changes}
+        return {"changes": self.run._internals.changes}
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         """Let changed settings take effect where the loaded schedule stands, and note them.
@@ -113,10 +113,10 @@ class IntendedChanges(Part):
             if schedule is not None and (rates is not None or of_schedule):
                 _join(schedule, optimizer)
         earlier = cast("list[dict[str, object]]", checkpoint.get("changes") or [])
-        run.changes = [dict(one) for one in earlier]
+        run._internals.changes = [dict(one) for one in earlier]
         for one in source.changes:
             values = {"old": written(one.old), "new": written(one.new), "how": "resumed"}
-            run.changes.append({"iter": run.progress.iter, "key": one.path, **values})
+            run._internals.changes.append({"iter": run.progress.iter, "key": one.path, **values})
         if source.changes:
             listed = "; ".join(map(str, source.changes))
             for log in current_logs():

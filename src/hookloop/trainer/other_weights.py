@@ -45,7 +45,7 @@ class OtherWeights:
             watched = [h.best_metrics for h in run.hooks if isinstance(h, SaveCheckpoint)]
             first = next((metrics[0] for metrics in watched if metrics), None)
             chosen = choose(run.dir, which, run.stores, first)
-        self.label = label = run.ranks.share(chosen.path if chosen is not None else "")
+        self.label = label = run._internals.ranks.share(chosen.path if chosen is not None else "")
         checkpoint = chosen.content if chosen is not None else load(label)
         self._run = run
         self._put_back = [RunState(run).keep("model", "hooks")]
@@ -63,7 +63,7 @@ class OtherWeights:
             restore_model(run.model, weights, label)
             restore_buffers(run, checkpoint, label)
             state = undeclared_of_rank(run, checkpoint)
-            self._put_back.append(run.undeclared.lend(state, label))
+            self._put_back.append(run._internals.undeclared.lend(state, label))
         states = checkpoint.get("hooks")
         states = states if isinstance(states, Mapping) else {}
         for hook in holding_weights(run):

@@ -75,19 +75,19 @@ class Planner:
             hook for hook in self.hooks if run.schedules or type(hook) is not StepSchedules
         )
         declare_points(self.hooks, self.points)
-        streams = {"val": run.val_data, "test": run.test_data}
-        produced = produced_names(updates, run.meters, streams) | besides
+        streams = {"val": run.val_data, "test": run._internals.test_data}
+        produced = produced_names(updates, run._internals.meters, streams) | besides
         # With getattr, because the list may hold anything: only the plan rejects what is not a
         # hook.
         written = [name for hook in self.hooks for name in getattr(hook, "writes", ())]
         produced |= _epoch_means([*produced, *written])
         basis = (produced, [_declared(hook) for hook in self.hooks])
         if self._made is not None and self._made[1] == basis:
-            run.plan = self._made[0]
+            run._plan = self._made[0]
             return
         is_first = run.world.is_main
-        run.plan = Plan(self.hooks, self.points, produced, is_first=is_first)
-        self._made = run.plan, basis
+        run._plan = Plan(self.hooks, self.points, produced, is_first=is_first)
+        self._made = run._plan, basis
 
     def use(self) -> None:
         """Note that a run uses the plan, in which it may disable and add hooks."""

@@ -74,12 +74,12 @@ def open_data(run: Run, data: Batches | str | None) -> Stream:
 
 
 def _only_stream(run: Run) -> Stream:
-    if not run.predict_data:
+    if not run._internals.predict_data:
         raise DataError("There is nothing to predict: give predict(data), or predict_data=.")
-    if len(run.predict_data) > 1:
-        names = ", ".join(f"'predict_data.{name}'" for name in run.predict_data)
+    if len(run._internals.predict_data) > 1:
+        names = ", ".join(f"'predict_data.{name}'" for name in run._internals.predict_data)
         raise DataError(f"predict_data= has several streams: give predict() one of {names}.")
-    return next(iter(run.predict_data.values()))
+    return next(iter(run._internals.predict_data.values()))
 
 
 def _named_stream(run: Run, name: str) -> Batches:
@@ -87,8 +87,8 @@ def _named_stream(run: Run, name: str) -> Batches:
         f"{kind}.{key}" if key else kind: source
         for kind, sources in (
             ("val_data", run.val_data),
-            ("test_data", run.test_data),
-            ("predict_data", run.predict_data),
+            ("test_data", run._internals.test_data),
+            ("predict_data", run._internals.predict_data),
         )
         for key, source in sources.items()
     }

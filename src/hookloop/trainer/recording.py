@@ -46,19 +46,19 @@ def record_start(
         change: What was said to differ on purpose.
     """
     directory = RunDir(run.dir)
-    run.interventions.open(directory)
+    run._internals.interventions.open(directory)
     now = run.progress.iter
     before = last_start(directory) if now else None
     start = _describe_start(run, loaded, described)
-    run.interventions.add("start", now, **start)
-    said = [one for one in run.changes if (one["how"], one["iter"]) == ("resumed", now)]
+    run._internals.interventions.add("start", now, **start)
+    said = [one for one in run._internals.changes if (one["how"], one["iter"]) == ("resumed", now)]
     for one in said if change and loaded else ():
-        run.interventions.add("change", now, **_without_iter(one))
+        run._internals.interventions.add("change", now, **_without_iter(one))
     named = {one["key"] for one in said}
     for path, old, new in _differences(before, start):
         if path not in named:
             values = {"key": path, "old": written(old), "new": written(new), "how": "started"}
-            run.interventions.add("change", now, **values)
+            run._internals.interventions.add("change", now, **values)
     for stream in run.train_data.parts() if run.train_data is not None else ():
         stream.when_begun(partial(_Passes(run).note, stream))
 
@@ -73,7 +73,7 @@ def _describe_start(
         "limits": {"max_iters": progress.max_iters, "max_epochs": progress.max_epochs},
         "config": plain(run.config) or None,
         "trained_with": described or None,
-        "arguments": run.arguments,
+        "arguments": run._internals.arguments,
         "takes_part": [hook.name for hook in run.hooks if hook.takes_part_in_training],
         "versions": {"hookloop": VERSION, "python": platform.python_version()},
         "ranks": run.world.size,
@@ -138,7 +138,7 @@ class _Passes:
         self._written |= {name: digests[name] for name in kept}
         self._last = now
         more = {"same": same, "left_out": [name for name in moved if name not in kept]}
-        run.interventions.add(
+        run._internals.interventions.add(
             "pass",
             now,
             data=stream.name,
@@ -151,11 +151,11 @@ class _Passes:
 def record_end(run: Run) -> None:
     """Write how the training ended, and close the record."""
     outcome = run.outcome
-    run.interventions.add(
+    run._internals.interventions.add(
         "end",
         run.progress.iter,
         epoch=run.progress.epoch,
         status=outcome.status,
         reason=outcome.reason,
     )
-    run.interventions.close()
+    run._internals.interventions.close()

@@ -91,11 +91,13 @@ def compare(
     found = _config_differences(run, checkpoint)
     named = {one.path.partition(".")[0] for one in found}
     saved = moved(cast("dict[str, object]", checkpoint.get("arguments") or {}))
-    both = [name for name in run.arguments if name in saved and name not in named]
+    both = [name for name in run._internals.arguments if name in saved and name not in named]
     arguments = [
         one
         for name in both
-        for one in find_differences(*_in_both(saved[name], run.arguments[name], name), name)
+        for one in find_differences(
+            *_in_both(saved[name], run._internals.arguments[name], name), name
+        )
     ]
     for what, differences in (("a changed config", found), ("other arguments", arguments)):
         unexpected = [str(one) for one in differences if not is_meant(one.path, change)]
@@ -137,7 +139,7 @@ def _check_names(run: Run, checkpoint: Mapping[str, object], change: Sequence[st
     shapes = _shapes(_schedules_of(run)) if run.schedules else {}
     kinds = _without_defaults(kinds_of(run)) | _without_defaults(shapes)
     saved = moved(cast("dict[str, object]", checkpoint.get("config") or {}))
-    given = (kinds, run.arguments, dict(run.config), saved)
+    given = (kinds, run._internals.arguments, dict(run.config), saved)
     known = [path for tree in given for path in _paths(tree)]
     for name in change:
         if not any(is_meant(path, [name]) for path in known):

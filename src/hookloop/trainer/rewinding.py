@@ -57,7 +57,7 @@ class Rewinder:
         label, checkpoint = found
         iteration, before, skipped_iters = (
             run.progress.iter,
-            run.changes,
+            run._internals.changes,
             run.progress.skipped_iters,
         )
         self._state.reset()
@@ -75,11 +75,15 @@ class Rewinder:
     def _give_up_requests(self) -> None:
         """Drop what was requested for the state that is given up."""
         run = self._run
-        for save in (*run.requests.saves, *run.wishes.saves):
+        for save in (*run._internals.requests.saves, *run._internals.wishes.saves):
             if save.on_lost is not None:
                 save.on_lost()
-        run.requests.saves, run.requests.validate, run.requests.planned = [], False, False
-        run.wishes = Requests()
+        (
+            run._internals.requests.saves,
+            run._internals.requests.validate,
+            run._internals.requests.planned,
+        ) = [], False, False
+        run._internals.wishes = Requests()
 
     def _find(self, rewind: Rewind, whole: bool) -> Found:
         """Load the newest checkpoint that is old enough; damaged ones are skipped."""
@@ -109,18 +113,18 @@ class Rewinder:
         run = self._run
         undone = []
         for change in before:
-            if change in run.changes:
+            if change in run._internals.changes:
                 continue
             if change["how"] == "rewound":
-                run.changes.append(change)
+                run._internals.changes.append(change)
             else:
                 undone.append(str(change["key"]))
         values = {"old": iteration, "new": run.progress.iter, "how": "rewound"}
-        run.changes.append({"iter": run.progress.iter, "key": "iter", **values})
-        branch = sum(change["how"] == "rewound" for change in run.changes)
+        run._internals.changes.append({"iter": run.progress.iter, "key": "iter", **values})
+        branch = sum(change["how"] == "rewound" for change in run._internals.changes)
         left = {"from": iteration, "skip": list(rewind.skip), "reason": rewind.reason}
         left["left_out"] = list(run.progress.skipped_iters)
-        run.interventions.add("rewind", run.progress.iter, **left, branch=branch)
+        run._internals.interventions.add("rewind", run.progress.iter, **left, branch=branch)
         if not run.world.is_main:  # Every rank goes back; one of them says so.
             return
         why = f" ({rewind.reason})" if rewind.reason else ""

@@ -115,14 +115,14 @@ class Session:
                 record_start(run, loaded=loaded, described=described, change=self.start.change)
             # A training that is continued gets its random numbers from the checkpoint or from the
             # last call.
-            if run.seed is not None and run.progress.iter == 0:
-                seed_all(run.seed)
+            if run._internals.seed is not None and run.progress.iter == 0:
+                seed_all(run._internals.seed)
             agree_on_order(
                 run, is_new=run.progress.iter == 0 and self._loop.randomness.paused_at is None
             )
-            if run.world.is_main and run.id is not None:
-                is_new = run.progress.iter == 0 or run.is_from_other
-                self._loop.checkpoints.claim(run.id, run.stores, is_new=is_new)
+            if run.world.is_main and run._internals.id is not None:
+                is_new = run.progress.iter == 0 or run._internals.is_from_other
+                self._loop.checkpoints.claim(run._internals.id, run.stores, is_new=is_new)
             yield Rewinder(self._loop, self._state, self.restore)
 
     def restore(
@@ -143,7 +143,7 @@ class Session:
         """
         run = self.run
         # Before anything is restored, so that hooks can still change the entries.
-        fire(run.plan.after_load_checkpoint, run, checkpoint)
+        fire(run._plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
         self._loop.randomness.paused_at = self._state.restore(
@@ -156,8 +156,8 @@ class Session:
     def is_over(self) -> bool:
         """Return whether the run to continue has completed already; it is loaded, not trained."""
         run = self.run
-        run.ranks.open(run.device)
-        summary = run.ranks.share(self.start.ended(run.progress))
+        run._internals.ranks.open(run.device)
+        summary = run._internals.ranks.share(self.start.ended(run.progress))
         if summary is None:
             return False
         # An empty session loads the checkpoint, so that the script finds the trained weights in the
@@ -192,12 +192,12 @@ class Session:
         run, process = self.run, os.getpid()
         # A validation that a signal cut short stays due in the next call. A request to stop does
         # not.
-        due, planned = run.requests.validate, run.requests.planned
-        run.requests = Requests(validate=due, planned=planned, any=bool(due))
-        run.wishes = Requests()
+        due, planned = run._internals.requests.validate, run._internals.requests.planned
+        run._internals.requests = Requests(validate=due, planned=planned, any=bool(due))
+        run._internals.wishes = Requests()
         run.outcome = Outcome("running")
         with breaking_off(run):
-            run.ranks.open(run.device)
+            run._internals.ranks.open(run.device)
             if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
                 self._open(log, trains=trains)
         failure: BaseException | None = None
@@ -251,7 +251,7 @@ class Session:
             log.note(f"{error}\n{error.traceback}".rstrip())
         # First the hooks, because they may request a checkpoint of the failed run, then the
         # saving.
-        do_at_end(error, fire, run.plan.on_exception, run, error)
+        do_at_end(error, fire, run._plan.on_exception, run, error)
         do_at_end(error, self._loop.save_requested)
         # Again, since that last checkpoint may have failed too.
         run.outcome = replace(run.outcome, problem=self._loop.checkpoints.problem)
@@ -265,10 +265,10 @@ class Session:
     def _prepare(self, *, trains: bool) -> None:
         """Do what comes before the work: the same weights on all ranks, or those of a run."""
         run = self.run
-        run.undeclared.begin()
-        run.undeclared.move()
+        run._internals.undeclared.begin()
+        run._internals.undeclared.move()
         align_ranks(run, self.parallel)
-        fire(run.plan.before_run, run)
+        fire(run._plan.before_run, run)
         self._load(trains=trains)
         if not trains:
             agree_on_order(run, is_new=False)
@@ -284,10 +284,14 @@ class Session:
         found = find_checkpoint(run, start, stores)
         is_main = run.world.is_main
         identity = start.identify(found, stores, trains=trains) if is_main else Identity()
-        identity, is_from_other, start.change = run.ranks.share(
+        identity, is_from_other, start.change = run._internals.ranks.share(
             (identity, start.is_from_other, start.change)
         )
-        run.id, run.parent, run.is_from_other = identity.run_id, identity.parent, is_from_other
+        run._internals.id, run._internals.parent, run._internals.is_from_other = (
+            identity.run_id,
+            identity.parent,
+            is_from_other,
+        )
         if found is not None:
             self.restore(*found, start.change, trains=trains)
             start.loaded = found[0]
@@ -296,11 +300,11 @@ class Session:
 
     def _open(self, log: RunLog, *, trains: bool) -> None:
         """Open the run's directory, and the log in it; the first rank does it for all."""
-        run, ranks = self.run, self.run.ranks
+        run, ranks = self.run, self.run._internals.ranks
         if run.world.is_main:
             run.dir = self.start.open(run.config, trains=trains)
         run.dir, identity = ranks.share((run.dir, self.start.identity))
-        run.id, run.parent = identity.run_id, identity.parent
+        run._internals.id, run._internals.parent = identity.run_id, identity.parent
         if not run.world.is_main:
             self.start.join(run.dir)
         try:
@@ -313,13 +317,13 @@ class Session:
     def _close_writers(self) -> None:
         """Write what hooks put until the last moment, and add it to the outcome."""
         run = self.run
-        run.outbox.finish()
+        run._internals.outbox.finish()
         run.outcome = replace(run.outcome, metrics=run.metrics.all_latest())
 
     def _conclude(self, log: RunLog, *, trains: bool) -> None:
         """Report how the run ended, and which hooks it ended without: some fail at the end."""
         run = self.run
-        run.outcome = outcome = replace(run.outcome, disabled=tuple(run.plan.disabled))
+        run.outcome = outcome = replace(run.outcome, disabled=tuple(run._plan.disabled))
         if outcome.disabled and run.world.is_main:
             record_disabled(run, trains=trains)
         if trains:
@@ -333,7 +337,7 @@ class Session:
 
     def _outcome(self, error: BaseException | None = None) -> Outcome:
         run = self.run
-        stop = run.requests.stop
+        stop = run._internals.requests.stop
         if isinstance(error, KeyboardInterrupt):
             ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
         elif isinstance(error, PeerFailed):
@@ -357,30 +361,30 @@ class Session:
             metrics=run.metrics.all_latest(),
             run_dir=run.dir,
             problem=problem,
-            disabled=tuple(run.plan.disabled),
+            disabled=tuple(run._plan.disabled),
         )
 
 
 def _sources(run: Run) -> list[Stream]:
     train = run.train_data.parts() if run.train_data is not None else ()
-    streams = (run.val_data, run.test_data, run.predict_data)
+    streams = (run.val_data, run._internals.test_data, run._internals.predict_data)
     return [*train, *(source for sources in streams for source in sources.values())]
 
 
 def protect_randomness(run: Run) -> None:
     """Name the generators that hooks must leave alone if they only observe."""
-    own = run.observer_randomness
+    own = run._internals.observer_randomness
     own.forget_moments()
     own.watch_devices({run.device, *(one.device for one in run.model.parameters())})
     _protect_loaders(run)
     if own.key is None:
         # A checkpoint may bring another key later, with which the observers repeat their numbers.
-        own.key = run.seed
+        own.key = run._internals.seed
 
 
 def _protect_loaders(run: Run) -> None:
     sources = _sources(run)
-    run.observer_randomness.watch_loaders(g for one in sources for g in one.generators())
+    run._internals.observer_randomness.watch_loaders(g for one in sources for g in one.generators())
     # A hook may replace a loader, and the new one has generators of its own.
     for source in sources:
         source.when_replaced(partial(_note_replaced, run))
@@ -388,4 +392,4 @@ def _protect_loaders(run: Run) -> None:
 
 def _note_replaced(run: Run) -> None:
     _protect_loaders(run)
-    run.undeclared.note_replaced()
+    run._internals.undeclared.note_replaced()

@@ -68,7 +68,7 @@ def share_streams(run: Run) -> None:
         return
     for stream, is_training in _streams(run):
         # What is predicted is joined again, part by part.
-        logical = 0 if stream in run.predict_data.values() else world.logical
+        logical = 0 if stream in run._internals.predict_data.values() else world.logical
         stream.share_among(world.rank, world.size, logical=logical, is_training=is_training)
     join_orders(run)
 
@@ -90,11 +90,11 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     """
     if not run.world.cuts_batches or is_divided(run):
         return
-    start = run.ranks.share(GeneratorStates.now(gpus=False).state)
+    start = run._internals.ranks.share(GeneratorStates.now(gpus=False).state)
     for stream, is_training in _streams(run):
         if is_new and is_training:
             stream.order.now = GeneratorStates(start)
-        stream.load_order_state(run.ranks.share(stream.order_state()))
+        stream.load_order_state(run._internals.ranks.share(stream.order_state()))
     if is_new:
         GeneratorStates(start).restore()
         if not run.world.logical:  # Each of those has random numbers of its own in each update.
@@ -106,16 +106,20 @@ def align_ranks(run: Run, settings: Parallel) -> None:
     if run.world.is_alone:
         return
     check_alike(run)
-    if run.shards is None:  # Afterwards each rank has parts of its own.
-        others = run.undeclared.tensors().values()
-        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers(), *others])
+    if run._internals.shards is None:  # Afterwards each rank has parts of its own.
+        others = run._internals.undeclared.tensors().values()
+        run._internals.ranks.copy_from_first(
+            [*run.model.parameters(), *run.model.buffers(), *others]
+        )
     shard_model(run, settings)
 
 
 def shard_model(run: Run, settings: Parallel) -> None:
     """Spread the parameters of the model over all ranks, once."""
-    if not (run.world.is_alone or not settings.is_sharded or run.shards is not None):
-        run.shards = Shards(run.model, run.optimizers, run.ranks, settings, run.device)
+    if not (run.world.is_alone or not settings.is_sharded or run._internals.shards is not None):
+        run._internals.shards = Shards(
+            run.model, run.optimizers, run._internals.ranks, settings, run.device
+        )
 
 
 def check_alike(run: Run) -> None:
@@ -126,17 +130,19 @@ def check_alike(run: Run) -> None:
         "version of torch": str(torch.__version__),
         "model": {name: tuple(one.shape) for name, one in run.model.state_dict().items()},
         "modules besides the model": {
-            name: tuple(one.shape) for name, one in run.undeclared.tensors().items()
+            name: tuple(one.shape) for name, one in run._internals.undeclared.tensors().items()
         },
         "config": plain(run.config),
         "hooks": [hook.name for hook in run.hooks],
         "length of the data": [stream.num_batches for stream, _ in _streams(run)],
         "limits": [run.progress.max_epochs, run.progress.max_iters],
-        "seed": run.seed,
-        "arguments": {name: one for name, one in run.arguments.items() if name != "seed"},
+        "seed": run._internals.seed,
+        "arguments": {
+            name: one for name, one in run._internals.arguments.items() if name != "seed"
+        },
     }
     own = {name: _digest(fact) for name, fact in facts.items()}
-    of_ranks = run.ranks.gather(own)
+    of_ranks = run._internals.ranks.gather(own)
     for rank, theirs in enumerate(of_ranks):
         differing = [name for name in facts if theirs[name] != of_ranks[0][name]]
         if differing:
@@ -163,9 +169,9 @@ def load_on_all_ranks(run: Run, find: Callable[[bool], Found | None]) -> Found |
     if run.world.is_alone:
         return find(True)
     # Parts of a sharded model are read later, by each rank its own.
-    whole = run.shards is None
+    whole = run._internals.shards is None
     found = find(whole) if run.world.is_main else None
-    label = run.ranks.share(found[0] if found is not None else None)
+    label = run._internals.ranks.share(found[0] if found is not None else None)
     if label is not None and not run.world.is_main:
         place, _, name = label.rpartition("/")
         found = label, CheckpointStore(place or ".").load(name, whole=whole)
@@ -184,7 +190,7 @@ def _streams(run: Run) -> Iterator[tuple[Stream, bool]]:
     """Yield the data of a run, each with whether it is trained on."""
     for stream in run.train_data.parts() if run.train_data is not None else ():
         yield stream, True
-    for streams in (run.val_data, run.test_data, run.predict_data):
+    for streams in (run.val_data, run._internals.test_data, run._internals.predict_data):
         for stream in streams.values():
             yield stream, False
 
@@ -195,7 +201,7 @@ def join_divided(loop: Loop, world: World) -> None:
     Each rank draws its own orders and random numbers, which checkpoints hold for each of them.
     """
     run = loop.run
-    run.world, run.ranks = world, Ranks(world, run.ranks.timeout)
+    run.world, run._internals.ranks = world, Ranks(world, run._internals.ranks.timeout)
     loop.meetings = Meetings(run)
 
 

@@ -51,14 +51,14 @@ def describe_training(run: Run) -> dict[str, object]:
         "model": _describe_model(run.model),
         **_by_streams("train_data", _training_streams(run.train_data)),
         **_by_streams("val_data", run.val_data),
-        "loss": describe_part(run.loss_function),
-        "step": _describe_named(run.step_function),
+        "loss": describe_part(run._internals.loss_function),
+        "step": _describe_named(run._internals.step_function),
         **settings_of(run),
         **_groups_of(run.optimizers),
-        "metrics": _describe_named(dict(run.meters)),
+        "metrics": _describe_named(dict(run._internals.meters)),
         "max_epochs": progress.max_epochs,
         "max_iters": progress.max_iters,
-        **run.arguments,
+        **run._internals.arguments,
         "hooks": {hook.name: describe_part(hook) for hook in run.hooks},
     }
     described = {name: plain(value) for name, value in parts.items()}

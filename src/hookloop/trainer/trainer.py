@@ -22,6 +22,7 @@ from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.limits import DataLimits
 from hookloop.data.stream import Batches
 from hookloop.engine.hook import FunctionHook, Hook, Priority
+from hookloop.engine.internals import Internals
 from hookloop.engine.loop import Assembly, Loop
 from hookloop.engine.plan import Plan
 from hookloop.engine.points import PointTable
@@ -202,37 +203,42 @@ class Trainer(Guarded):
             schedules=named_schedules(schedule),
             train_data=source,
             val_data=limits.val(val_data, data.val_mix),
-            test_data=limits.test(data.test, data.val_mix),
-            predict_data=limits.predict(data.predict),
             metrics=MetricStore(),
-            plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
             dir=Path(run_dir or "runs"),  # Until the session opens the real one.
             config=show_references(setup.config or {}),  # Hooks, files and trackers see no secret.
             world=world,
-            ranks=Ranks(world, together.timeout),
             device=where,
-            seed=None if seed is None else whole("seed", seed),
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
-            loss_function=loss,
-            step_function=step,
-            arguments=plain_arguments(
-                arguments | {"data": replace(data, epoch_iters=epoch_iters)}, self._prepared
+            _plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
+            _internals=Internals(
+                test_data=limits.test(data.test, data.val_mix),
+                predict_data=limits.predict(data.predict),
+                ranks=Ranks(world, together.timeout),
+                seed=None if seed is None else whole("seed", seed),
+                loss_function=loss,
+                step_function=step,
+                precision=precision,
+                scaler=make_scaler(precision, where),
+                meters=by_name(metrics),
+                arguments=plain_arguments(
+                    arguments | {"data": replace(data, epoch_iters=epoch_iters)}, self._prepared
+                ),
             ),
         )
+        own = self.run._internals
         join_ranks(self.run, together)
-        self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         roots = RootsOfRun(self.run, self._prepared)
-        self.run.undeclared = Undeclared(roots, where)
+        own.undeclared = Undeclared(roots, where)
         self._state = RunState(self.run)
-        self.run.precision, self._context = precision, autocast(precision, where)
+        self._context = autocast(precision, where)
         self._updates = make_updates(
-            loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
+            loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=own.scaler,
             context=self._context,
         )  # fmt: skip
         self._loop = Loop(
             self.run,
             self._updates,
-            metrics=watching_first_calls(self.run.meters),
+            metrics=watching_first_calls(own.meters),
             validation=make_validation(
                 when.every, when.begin, when.at_start, self.run.val_data, world
             ),
@@ -273,7 +279,7 @@ class Trainer(Guarded):
             ModelError: If the limit is already reached.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
-        self.run.purpose = "train"
+        self.run._internals.purpose = "train"
         self._planner.make(self.run, self._updates)
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
         updates = self._checked_updates()
@@ -297,7 +303,7 @@ class Trainer(Guarded):
             if self.run.world.is_main and (
                 self.run.world.cuts_batches or not self._loop.sizes.is_one
             ):
-                warn_if_uncounted(self.run.loss_function)
+                warn_if_uncounted(self.run._internals.loss_function)
                 data, is_free = self.run.train_data, self._loop.epoch_iters is None
                 if data is not None and is_free:
                     self._loop.sizes.warn_if_never_full(data.num_batches)
@@ -317,7 +323,7 @@ class Trainer(Guarded):
         Raises: HookError: If a hook acts at a point within the update, which never fires here.
         Interrupted: When a signal ended the run; it has ended in order by then.
         """
-        self.run.purpose = "train"
+        self.run._internals.purpose = "train"
         # Which numbers the body will record is known only when it calls `record`, so hooks may read
         # any. There is no check_ends: the body may end the training itself, with a break.
         self._planner.make(self.run, self._updates, besides=frozenset({"train/*"}))
@@ -411,20 +417,20 @@ class Trainer(Guarded):
         """
         run = self.run
         predictions = Predictions(run, to)
-        update = make_update(step, self._context, has_loss=run.loss_function is not None)
-        before = run.predict_data
+        update = make_update(step, self._context, has_loss=run._internals.loss_function is not None)
+        before = run._internals.predict_data
         with caused_by("predict_data"):
-            run.predict_data = {"": open_data(run, data)}
+            run._internals.predict_data = {"": open_data(run, data)}
         run.loss = None  # Of the training, which hooks must not take for one of this batch.
         try:
             with self._evaluating("predict", checkpoint):
                 return predictions.make(self._loop, update)
         finally:
-            run.predict_data = before
+            run._internals.predict_data = before
 
     @contextmanager
     def _evaluating(self, purpose: Phase, checkpoint: str | Path | None) -> Iterator[None]:
-        self.run.purpose = purpose
+        self.run._internals.purpose = purpose
         self._planner.make(self.run, self._updates)
         self._planner.use()
         # Not `training`: an evaluation takes no lock, so it may look at a run that another process
@@ -475,7 +481,7 @@ class Trainer(Guarded):
     def timetable(self) -> list[Row]:
         """List which hook acts at which mount point, in order."""
         self.check_hooks()
-        return timetable_of(self.run.plan)
+        return timetable_of(self.run._plan)
 
     def on(
         self,

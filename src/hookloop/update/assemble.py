@@ -252,8 +252,8 @@ def _way_of(
         unused = is_cheap or _finds_unused(run, update, parallel, finds_unused)
         sums = make_averager(run, update, finds_unused=unused, slots=slots)
         return lambda one: LogicalReduction(one, sums, run).make
-    if run.shards is not None:
-        averager = ShardedAverager(run.shards, run.ranks, update.parameters)
+    if run._internals.shards is not None:
+        averager = ShardedAverager(run._internals.shards, run._internals.ranks, update.parameters)
     else:
         averager = Replica(
             run.model,

@@ -92,7 +92,11 @@ def watched(run: Run, update: Update) -> Update | None:
     """
     if run.progress.iter or type(update) is not Update or _is_compiled(run):
         return None
-    computes = [run.step_function, run.model] if update.returns_loss else [run.loss_function]
+    computes = (
+        [run._internals.step_function, run.model]
+        if update.returns_loss
+        else [run._internals.loss_function]
+    )
     if any(_has_fast_path(one) for one in reachable(computes)):
         return None
     is_split = run.accumulate > 1 or run.world.cuts_batches
@@ -146,7 +150,7 @@ def _call_first(
 
 
 def _is_compiled(run: Run) -> bool:
-    given = (run.loss_function, *_steps_of(run.step_function))
+    given = (run._internals.loss_function, *_steps_of(run._internals.step_function))
     modules = (
         one for root in (run.model, *given) if isinstance(root, nn.Module) for one in root.modules()
     )
@@ -206,7 +210,7 @@ def _steps_of(step: object) -> tuple[object, ...]:
 def _is_uncounted(update: Update, run: Run) -> bool:
     """Return whether nothing is known of what a loss is a mean of, and nothing was said of that."""
     is_known = update.returns_loss or update.sums or update.counts is not None
-    return not is_known and why_uncounted(run.loss_function) is None
+    return not is_known and why_uncounted(run._internals.loss_function) is None
 
 
 class LossCalls(TorchFunctionMode):

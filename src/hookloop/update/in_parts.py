@@ -172,7 +172,7 @@ class InPartsOnRanks:
         _make_until_it_fits(
             run,
             self._keep,
-            lambda: not run.ranks.largest([int(not self._fits(run, batches))])[0],
+            lambda: not run._internals.ranks.largest([int(not self._fits(run, batches))])[0],
             (" on a rank", " on all"),
         )
         group, self._group = cast("RankParts", self._group), None

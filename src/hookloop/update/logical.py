@@ -75,7 +75,9 @@ class LogicalParts(RankParts):
 
 def make_averager(run: Run, update: Update, *, finds_unused: bool, slots: int) -> LogicalAverager:
     """Return what sums the gradients of an update over the logical ranks."""
-    modules = [one for one in (run.model, run.loss_function) if isinstance(one, nn.Module)]
+    modules = [
+        one for one in (run.model, run._internals.loss_function) if isinstance(one, nn.Module)
+    ]
     return LogicalAverager(
         modules, update.parameters, run.world, finds_unused=finds_unused, slots=slots
     )

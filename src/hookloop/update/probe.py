@@ -179,8 +179,8 @@ class StateLines:
         """Return the names of all modules, by identity."""
         run = self._run
         found = {id(one): name for name, one in _named_modules("", run.model)}
-        if isinstance(run.loss_function, nn.Module):
-            for name, one in _named_modules("loss", run.loss_function):
+        if isinstance(run._internals.loss_function, nn.Module):
+            for name, one in _named_modules("loss", run._internals.loss_function):
                 found.setdefault(id(one), name)
         return found
 
@@ -201,7 +201,7 @@ class StateLines:
 
     def _parameters(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._run.model.named_parameters()
-        for name, one in self._run.undeclared.tensors().items():
+        for name, one in self._run._internals.undeclared.tensors().items():
             if isinstance(one, nn.Parameter):
                 yield name, one
 
@@ -220,7 +220,7 @@ class StateLines:
         """Yield the buffers."""
         for name, one in self._run.model.named_buffers():
             yield from _line(at, "buffer", name, one)
-        for name, one in self._run.undeclared.tensors().items():
+        for name, one in self._run._internals.undeclared.tensors().items():
             if not isinstance(one, nn.Parameter):
                 yield from _line(at, "buffer", name, one)
 
@@ -240,21 +240,21 @@ class StateLines:
                     state = optimizer.state.get(parameter) or {}
                     for key, value in state.items():
                         yield from _line(at, "optimizer", f"{prefix}{name}.{key}", value)
-        if run.scaler is not None:
-            yield from _line(at, "optimizer", "scaler", run.scaler.state_dict())
+        if run._internals.scaler is not None:
+            yield from _line(at, "optimizer", "scaler", run._internals.scaler.state_dict())
 
     def settings(self, at: str) -> Iterator[Line]:
         """Yield the plain attributes and the mode of every module."""
         roots: list[tuple[str, nn.Module]] = [("", self._run.model)]
-        if isinstance(self._run.loss_function, nn.Module):
-            roots.append(("loss", self._run.loss_function))
+        if isinstance(self._run._internals.loss_function, nn.Module):
+            roots.append(("loss", self._run._internals.loss_function))
         for root, module in roots:
             for name, one in _named_modules(root, module):
                 yield from module_settings(at, name, one)
 
     def values(self, at: str) -> Iterator[Line]:
         """Yield what else the training has changed: variables of a step, attributes, ..."""
-        state = self._run.undeclared.state(tells=False)
+        state = self._run._internals.undeclared.state(tells=False)
         for name, value in cast("Mapping[str, object]", state.get("values") or {}).items():
             # What participating hooks hold beside their state shows in what they do.
             if not name.startswith("hooks.") and not is_clock(name.rpartition(".")[2]):
@@ -625,7 +625,7 @@ class HookProbe(LooksOnly):
 
     def before_run(self, run: Run) -> None:
         """Wrap every call from now on."""
-        run.plan.wrap(self._wrapped)
+        run._plan.wrap(self._wrapped)
 
     def _wrapped(self, call: Call, hook: Hook, point: str) -> Call:
         if isinstance(hook, LooksOnly):

@@ -232,10 +232,10 @@ class Tracer:
         return self._first - 1 <= done and (self._last is None or done <= self._last)
 
     def _prepare(self, run: Run) -> None:
-        run.plan.wrap(self._wrapped)
-        for hook in run.plan.hooks:
+        run._plan.wrap(self._wrapped)
+        for hook in run._plan.hooks:
             if not _is_ours(hook):
-                self._acting[hook.name] = acts_at(hook, run.plan.points)
+                self._acting[hook.name] = acts_at(hook, run._plan.points)
 
     def _enter(self, point: str, run: Run) -> None:
         if point in self._open:  # A hook of the same priority came first.
@@ -296,7 +296,7 @@ class Tracer:
             if point != self._left[0]:
                 self._enter(point, run)
             begun = perf_counter()
-            row = run.plan.points[point]
+            row = run._plan.points[point]
             interval = interval_at(hook, row)
             is_due = _is_due(interval, row, run)
             before = _counts(run)
@@ -384,7 +384,7 @@ def _is_ours(hook: Hook) -> bool:
 
 def _number(run: Run, point: str) -> int:
     """Return the iteration to which a point belongs."""
-    row = run.plan.points[point]
+    row = run._plan.points[point]
     is_within = row.within or (row.ahead and row.clock == "iters")
     return run.progress.iter + (is_within and run.phase == "train")
 

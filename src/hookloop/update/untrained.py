@@ -58,7 +58,7 @@ def _parameters(run: Run) -> Iterator[tuple[str, Tensor]]:
     """Yield the parameters of the model, and of modules that the loss or a step uses."""
     yield from run.model.named_parameters()
     seen = {id(one) for one in run.model.modules()}
-    for one in reachable([run.loss_function, run.step_function]):
+    for one in reachable([run._internals.loss_function, run._internals.step_function]):
         if isinstance(one, nn.Module) and id(one) not in seen:
             seen.update(id(part) for part in one.modules())
             kind = type(one).__name__

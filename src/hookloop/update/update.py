@@ -242,7 +242,7 @@ class Update:
             except Exception as error:
                 note_error(error, run)
                 raise
-            if loss is not None and (calls := run.plan.after_backward):
+            if loss is not None and (calls := run._plan.after_backward):
                 fire(calls, run)
         return True
 
@@ -250,13 +250,13 @@ class Update:
         """Step the optimizers with the gradients of the whole batch."""
         if self.scaler is not None:
             self.unscale()
-        if calls := run.plan.before_update:
+        if calls := run._plan.before_update:
             fire(calls, run)
         if self._apply is None:
             self.apply(run)
         else:
             self._apply()
-        if calls := run.plan.after_update:
+        if calls := run._plan.after_update:
             fire(calls, run)
         run.will_skip = False
 
@@ -285,7 +285,7 @@ class Update:
         return self._inner(run)
 
     def _compute(self, run: Run) -> Tensor | None:
-        plan = run.plan
+        plan = run._plan
         if calls := plan.before_forward:
             fire(calls, run)
         try:

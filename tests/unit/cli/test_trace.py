@@ -60,7 +60,7 @@ def parts(directory):
         "train_data": make_classes(48),
         "val_data": make_classes(8),
         "val_every": "5 iters",
-        "loss": run.loss_function,
+        "loss": run._internals.loss_function,
         "optimizer": run.optimizer,
         "max_iters": 12,
         "hooks": [Nudges(), Slow(), AtTests(), Rare()],

@@ -44,7 +44,7 @@ def seen_batches(trainer, *, points=("before_train_iter", "before_val_iter", "be
     hook, calls = record(points, lambda run: (run.phase, run.batch[0][0, 0].item()))
     trainer._planner.hooks.append(hook)
     trainer.train()
-    if trainer.run.test_data:
+    if trainer.run._internals.test_data:
         trainer.test()
     phases = [note[0] for _, note in calls]
     return {phase: phases.count(phase) for phase in phases}, [note[1] for _, note in calls]

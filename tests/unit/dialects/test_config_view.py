@@ -22,7 +22,7 @@ def test_methods_of_a_dict_are_not_hidden_by_keys():
 
 def test_a_missing_key_names_the_nearest_and_how_to_set_it():
     view = ConfigView(CONFIG)
-    with pytest.raises(KeyError, match=r"'MODLE'.*'MODEL'.*Trainer\(config="):
+    with pytest.raises(KeyError, match=r"'MODLE'.*'MODEL'.*Setup\(config="):
         view["MODLE"]
     with pytest.raises(AttributeError, match="'NAME'"):
         view.MODEL.NAMES  # noqa: B018 - the access is what is tested

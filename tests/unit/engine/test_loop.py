@@ -215,9 +215,9 @@ def test_calls_that_a_thread_asks_for_are_made_between_two_iterations():
     class Ask(Hook):
         def after_forward(self, run):
             if run.progress.iter == 1:
-                run.asked.append(lambda run: made.append((run.progress.iter, run.phase)))
-                run.asked.append(lambda run: setattr(run.progress, "max_iters", 4))
-                run.requests.any = True  # As a thread does, at any time.
+                run._internals.asked.append(lambda run: made.append((run.progress.iter, run.phase)))
+                run._internals.asked.append(lambda run: setattr(run.progress, "max_iters", 4))
+                run._internals.requests.any = True  # As a thread does, at any time.
 
     trainer = make_trainer(hooks=[Ask()], max_iters=100)
     trainer.train()

@@ -120,7 +120,7 @@ def test_a_hook_that_is_added_acts_from_the_next_firing_in_its_order(tmp_path):
     class Add(Hook):
         def after_train_iter(self, run):
             if run.progress.iter == 1:
-                run.plan.add(late)
+                run._plan.add(late)
 
     trainer = make_trainer(hooks=[Note(calls), Add()], run_dir=tmp_path)
     trainer.train()
@@ -207,7 +207,7 @@ def test_an_interval_in_time_survives_hooks_that_come_and_go(tmp_path, monkeypat
     @trainer.on("after_train_iter", priority="HIGHEST")
     def add_another(run):
         now[0] += 25
-        run.plan.add(Acts().named(f"late_{run.progress.iter}"))
+        run._plan.add(Acts().named(f"late_{run.progress.iter}"))
 
     trainer.train()
     assert seen == [3, 6, 9]

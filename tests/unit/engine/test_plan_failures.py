@@ -82,7 +82,7 @@ def test_wrapped_calls_stay_wrapped_when_a_hook_is_disabled(tmp_path):
         return wrapped
 
     trainer = make_trainer(hooks=[One(), Two()], max_iters=2, run_dir=tmp_path)
-    trainer.on("before_run")(lambda run: run.plan.wrap(wrapper))
+    trainer.on("before_run")(lambda run: run._plan.wrap(wrapper))
     trainer.train()
     at = [name for name, point in calls if point == "after_train_iter"]
     assert at == ["one", "two", "two"]
@@ -173,7 +173,7 @@ def test_of_two_attached_functions_the_second_alone_is_disabled(interval, tmp_pa
         hook.named(name).on_error = "disable"
     trainer = make_trainer(hooks=hooks, run_dir=tmp_path)
     trainer.train()
-    assert [one.hook for one in trainer.run.plan.disabled] == ["second"]
+    assert [one.hook for one in trainer.run._plan.disabled] == ["second"]
     assert trainer.run.hooks == (hooks[0],)
     assert look.calls == 4  # Two in the first iteration, one in each of the other two.
     assert "'second' failed at after_train_iter" in caplog.text
@@ -183,8 +183,8 @@ def test_a_hook_that_fails_at_one_point_is_disabled_at_all_of_them(tmp_path):
     look = FailAt(1)
     trainer = make_trainer(hooks=[Shared(look)], run_dir=tmp_path)
     trainer.train()
-    assert trainer.run.plan.after_train_iter == trainer.run.plan.after_run == ()
-    assert str(trainer.run.plan.disabled[0]) == (
+    assert trainer.run._plan.after_train_iter == trainer.run._plan.after_run == ()
+    assert str(trainer.run._plan.disabled[0]) == (
         "shared failed at after_train_iter: ValueError: broken"
     )
 
@@ -210,4 +210,4 @@ def test_an_exit_is_not_a_failure_of_a_hook(tmp_path):
     trainer = make_trainer(hooks=[Leave()], run_dir=tmp_path)
     with pytest.raises(SystemExit):
         trainer.train()
-    assert not trainer.run.plan.disabled
+    assert not trainer.run._plan.disabled

@@ -42,7 +42,7 @@ def test_the_first_reason_to_stop_counts():
     run = make_trainer().run
     run.stop("enough")
     run.stop("SIGTERM", signal=15)
-    assert (run.requests.stop.reason, run.requests.any) == ("enough", True)
+    assert (run._internals.requests.stop.reason, run._internals.requests.any) == ("enough", True)
     assert not run.is_interrupted
 
 
@@ -58,7 +58,7 @@ def test_a_checkpoint_is_requested_once_under_the_iteration_or_a_name():
     run.progress.iter = 7
     for what in (None, None, "mine.pth", Save("mine.pth"), Save("mine.pth", keep=2)):
         run.save(what)
-    assert run.requests.saves == [
+    assert run._internals.requests.saves == [
         Save(iter_file(7)), Save("mine.pth"), Save("mine.pth", keep=2),
     ]  # fmt: skip
     with pytest.raises(CheckpointError, match="../mine.pth"):
@@ -121,7 +121,7 @@ def test_a_record_gets_the_iterations_completed_and_goes_to_the_outbox(tmp_path)
 
 
 def test_it_tells_what_was_called_and_how_it_is_made_up(tmp_path):
-    hook, seen = record(("before_run",), lambda run: run.purpose)
+    hook, seen = record(("before_run",), lambda run: run._internals.purpose)
     trainer = make_trainer(
         hooks=[hook], run_dir=tmp_path, val_data=make_data(4), data={"test": make_data(4)},
         accumulate=2, val_every="2 epochs",
@@ -131,5 +131,5 @@ def test_it_tells_what_was_called_and_how_it_is_made_up(tmp_path):
     trainer.test()
     trainer.train(max_epochs=2)
     assert [purpose for _, purpose in seen] == ["train", "val", "test", "train"]
-    assert (trainer.run.accumulate, str(trainer.run.val_every)) == (2, "2 epochs")
-    assert make_trainer(run_dir=tmp_path / "two").run.val_every is None
+    assert (trainer.run.accumulate, str(trainer.run._internals.val_every)) == (2, "2 epochs")
+    assert make_trainer(run_dir=tmp_path / "two").run._internals.val_every is None

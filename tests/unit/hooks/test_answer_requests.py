@@ -33,7 +33,7 @@ class AskAt(Hook):
 
     def before_train_iter(self, run):
         if request := self.at.pop(run.progress.iter, None):
-            iteration, before = run.progress.iter, len(run.asked)
+            iteration, before = run.progress.iter, len(run._internals.asked)
 
             def work():
                 self.answers[iteration] = ask(run.dir, *request, wait=self.wait)
@@ -42,7 +42,7 @@ class AskAt(Hook):
             self.threads[-1].start()
             # The training must not be over before it is asked: the hook takes it here and now.
             answering = next(hook for hook in run.hooks if isinstance(hook, AnswerRequests))
-            while len(run.asked) == before and self.threads[-1].is_alive():
+            while len(run._internals.asked) == before and self.threads[-1].is_alive():
                 answering._take(run)
 
     def after_run(self, run):

@@ -157,7 +157,7 @@ def test_a_run_that_goes_back_keeps_the_lines_of_both_branches(tmp_path: Path) -
         takes_part_in_training = True
 
         def after_train_iter(self, run):
-            if run.progress.iter == 7 and not run.changes:
+            if run.progress.iter == 7 and not run._internals.changes:
                 run.rewind(4, skip=[6, 7], reason="test")
 
     train(tmp_path / "one", Back())

@@ -74,7 +74,7 @@ def test_a_run_without_it_has_plain_calls(tmp_path):
     trainer = make_trainer(hooks=[busy], run_dir=tmp_path)
     trainer.train()
     # The hook's own method, without a wrapper: what is not measured costs nothing.
-    assert list(trainer.run.plan.after_train_iter) == [(busy.after_train_iter, busy)]
+    assert list(trainer.run._plan.after_train_iter) == [(busy.after_train_iter, busy)]
 
 
 def test_the_table_can_be_left_out_and_the_training_is_the_same(tmp_path):

@@ -13,7 +13,9 @@ NAMES = ["ant", "bee", "cow"]
 
 
 def model_outputs(trainer):
-    inputs, targets = (torch.cat(parts) for parts in zip(*trainer.run.test_data[""], strict=True))
+    inputs, targets = (
+        torch.cat(parts) for parts in zip(*trainer.run._internals.test_data[""], strict=True)
+    )
     trainer.run.model.eval()
     with torch.no_grad():
         return trainer.run.model(inputs).numpy(), targets.numpy()

@@ -163,7 +163,9 @@ def test_several_optimizers_each_with_its_own_update():
 def test_the_scaler_of_half_precision_skips_by_itself_and_is_not_counted():
     model = make_model()
     scaled = make_trainer(model=model, precision="fp16", hooks=[SkipBadUpdates()])
-    scaled.run.scaler.load_state_dict({**scaled.run.scaler.state_dict(), "scale": 1e38})
+    scaled.run._internals.scaler.load_state_dict(
+        {**scaled.run._internals.scaler.state_dict(), "scale": 1e38}
+    )
     scaled.train()
     assert "train/skipped_updates" not in scaled.run.metrics
     with pytest.raises(FloatingPointError, match="3 in a row"):

@@ -41,7 +41,7 @@ class Fails(Hook):
 class Adds(Hook):
     def before_train_iter(self, run):
         if run.progress.iter == 12:
-            run.plan.add(Draws().named("late"))
+            run._plan.add(Draws().named("late"))
 
 
 def read(directory):
@@ -82,7 +82,7 @@ def test_the_calls_are_wrapped_in_these_iterations_only(tmp_path):
 
     class Look(Hook):
         def after_train_iter(self, run):
-            wrapped[run.progress.iter] = bool(run.plan._wrappers)
+            wrapped[run.progress.iter] = bool(run._plan._wrappers)
 
     train(tmp_path / "run", Look())
     assert wrapped[11] and wrapped[29] and not any(wrapped[at] for at in range(31, 46))
@@ -195,7 +195,7 @@ def test_a_link_is_replaced_and_its_target_left_alone(tmp_path):
 
 def _train_on_rank(directory):
     trainer = train(directory, Draws())
-    return bool(trainer.run.plan._wrappers), [
+    return bool(trainer.run._plan._wrappers), [
         float(one.detach().sum()) for one in trainer.run.model.parameters()
     ]
 

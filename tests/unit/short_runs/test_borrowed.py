@@ -82,7 +82,7 @@ def test_everything_is_set_back():
     model.linear.weight.grad = torch.ones(3, 4)
     model.norm.eval()
     before, hidden, group = state_of(trainer), model.hidden, run.optimizer.param_groups[0]
-    objects = run.plan, run.metrics, run.outbox, run.progress
+    objects = run.plan, run.metrics, run._internals.outbox, run.progress
     with borrowed(trainer):
         assert not run.hooks
         model.train()
@@ -101,8 +101,8 @@ def test_everything_is_set_back():
     assert (model.training, model.norm.training) == (True, False)
     assert run.optimizer.param_groups[0] is group
     assert (group["lr"], model.count) == (0.1, 0)
-    assert (run.plan, run.metrics, run.outbox, run.progress) == objects
-    assert run.requests.stop is None
+    assert (run.plan, run.metrics, run._internals.outbox, run.progress) == objects
+    assert run._internals.requests.stop is None
 
 
 def test_it_is_set_back_after_an_error_too():

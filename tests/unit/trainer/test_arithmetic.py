@@ -142,4 +142,7 @@ def test_a_config_has_both(tmp_path):
         "model: {type: torch.nn.Linear, in_features: 4, out_features: 1}\n"
         "default_hooks: false\nloss: mse_loss\nsetup: {deterministic: warn, matmul: high}\n"
     )
-    assert build(load(tmp_path / "config.yaml")).run.arguments["setup"]["deterministic"] == "warn"
+    assert (
+        build(load(tmp_path / "config.yaml")).run._internals.arguments["setup"]["deterministic"]
+        == "warn"
+    )

@@ -47,11 +47,11 @@ def test_outputs_are_joined_in_the_order_of_the_data(kind):
     outputs = trainer.predict(batches(kind))
     assert torch.allclose(outputs, expected(trainer), atol=1e-6)
     assert not outputs.requires_grad
-    assert not trainer.run.predict_data
+    assert not trainer.run._internals.predict_data
 
 
 def test_a_prediction_is_a_phase_with_its_own_points():
-    recorder = RecordCalls(lambda run: (run.phase, run.purpose, run.stream))
+    recorder = RecordCalls(lambda run: (run.phase, run._internals.purpose, run.stream))
     trainer = tiny_trainer(recorder)
     trainer.train()
     recorder.calls.clear()

@@ -69,19 +69,19 @@ def disk(request, tmp_path):
 
 
 def test_an_id_outlives_resuming_moving_and_copying(tmp_path):
-    first = train(tmp_path / "run").run.id
+    first = train(tmp_path / "run").run._internals.id
     assert first == run_id(tmp_path / "run")
-    assert train(tmp_path / "run", epochs=3, resume=True).run.id == first
+    assert train(tmp_path / "run", epochs=3, resume=True).run._internals.id == first
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
     shutil.move(tmp_path / "run", tmp_path / "moved")
     for name in ("copy", "moved"):
-        assert train(tmp_path / name, epochs=4, resume=True).run.id == first
+        assert train(tmp_path / name, epochs=4, resume=True).run._internals.id == first
     assert torch.load(tmp_path / f"copy/{iter_file(12)}", weights_only=True)["run_id"] == first
 
 
 def test_two_runs_differ_in_their_ids_and_in_nothing_that_is_compared(tmp_path):
     one, other = train(tmp_path / "a").run, train(tmp_path / "b").run
-    assert one.id != other.id
+    assert one._internals.id != other._internals.id
     pair = [torch.load(tmp_path / name / iter_file(6), weights_only=True) for name in "ab"]
     assert compare(*pair) == []
 
@@ -108,10 +108,10 @@ def forget(run_dir, place):
 
 
 def test_a_directory_whose_summary_is_lost_takes_its_id_from_its_store(tmp_path, disk):
-    first = train(tmp_path / "run", disk).run.id
+    first = train(tmp_path / "run", disk).run._internals.id
     (tmp_path / "run/summary.json").unlink()
     again = train(tmp_path / "run", disk, epochs=3, resume=True)
-    assert (again.run.id, again.run.progress.iter) == (first, 9)
+    assert (again.run._internals.id, again.run.progress.iter) == (first, 9)
 
 
 # --- a store belongs to one run ---
@@ -120,7 +120,7 @@ def test_a_directory_whose_summary_is_lost_takes_its_id_from_its_store(tmp_path,
 def test_another_run_of_the_same_name_is_rejected_before_training(tmp_path, disk):
     first = train(tmp_path / "one/run", disk, epochs=2)
     before = checkpoints(f"{disk}/run")
-    with pytest.raises(CheckpointError, match=f"belong to run {first.run.id}"):
+    with pytest.raises(CheckpointError, match=f"belong to run {first.run._internals.id}"):
         train(tmp_path / "two/run", disk, epochs=1)
     assert checkpoints(f"{disk}/run") == before
     again = train(tmp_path / "one/run", disk, epochs=3, resume="auto")
@@ -203,13 +203,17 @@ def test_a_new_run_deletes_nothing_of_an_earlier_version(tmp_path, disk):
 
 
 def test_a_run_whose_directory_was_lost_is_continued_from_its_store(tmp_path, disk):
-    first = train(tmp_path / "one/run", disk).run.id
+    first = train(tmp_path / "one/run", disk).run._internals.id
     shutil.rmtree(tmp_path / "one")
     with pytest.raises(CheckpointError, match="is not there any more"):
         train(tmp_path / "new/run", disk, epochs=3)
     shutil.rmtree(tmp_path / "new")
     again = train(tmp_path / "new/run", disk, epochs=3, resume=f"{disk}/run")
-    assert (again.run.id, again.run.progress.iter, again.run.parent) == (first, 9, None)
+    assert (again.run._internals.id, again.run.progress.iter, again.run._internals.parent) == (
+        first,
+        9,
+        None,
+    )
 
 
 def test_best_checkpoints_of_another_run_are_left_out(tmp_path):
@@ -224,7 +228,7 @@ def test_best_checkpoints_of_another_run_are_left_out(tmp_path):
         str(tmp_path / f"b/run/{iter_file(6)}"),
         run_id(tmp_path / "b/run"),
     )
-    assert choose(tmp_path / "a/run", None, [str(disk / "run")]).run_id == one.run.id
+    assert choose(tmp_path / "a/run", None, [str(disk / "run")]).run_id == one.run._internals.id
 
 
 # --- the run that another one continues ---
@@ -293,13 +297,13 @@ make_trainer(hooks=[SaveCheckpoint(1), WriteMetrics(), Kill()], max_epochs=4,
         train(tmp_path / "child", epochs=4, resume="auto")
     named = train(tmp_path / "child", epochs=4, resume=tmp_path / "parent")
     assert named.run.progress.iter == 12
-    assert named.run.parent.run_id == run_id(tmp_path / "parent")
+    assert named.run._internals.parent.run_id == run_id(tmp_path / "parent")
 
 
 def test_a_parent_that_was_moved_is_found_by_its_id(tmp_path):
     cut_child(tmp_path)
     shutil.move(tmp_path / "parent", tmp_path / "renamed")
-    assert child(tmp_path, resume=True).run.parent.path == f"../renamed/{iter_file(6)}"
+    assert child(tmp_path, resume=True).run._internals.parent.path == f"../renamed/{iter_file(6)}"
 
 
 @pytest.mark.parametrize("how", ["gone", "changed", "elsewhere"])
@@ -329,7 +333,7 @@ def test_a_child_with_a_checkpoint_of_its_own_needs_no_parent(tmp_path):
     train(tmp_path / "child", epochs=3, resume=tmp_path / "parent")
     shutil.rmtree(tmp_path / "parent")
     again = train(tmp_path / "child", epochs=4, resume=True)
-    assert (again.run.progress.iter, again.run.parent.iter) == (12, 6)
+    assert (again.run.progress.iter, again.run._internals.parent.iter) == (12, 6)
 
 
 def test_a_failed_start_from_a_parent_is_recorded_as_failed(tmp_path):

@@ -128,7 +128,7 @@ def test_whole_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
     )
     assert trainer.train().status == "completed"
     assert trainer.train(max_epochs=np.int32(2)).status == "completed"
-    assert (type(trainer.run.seed), type(trainer.run.progress.max_epochs)) == (int, int)
+    assert (type(trainer.run._internals.seed), type(trainer.run.progress.max_epochs)) == (int, int)
 
 
 # --- one form ------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_every_name_that_is_announced_is_written():
     )
     trainer.train()
     streams = {"val": trainer.run.val_data}
-    names = produced_names(trainer._updates, trainer.run.meters, streams)
+    names = produced_names(trainer._updates, trainer.run._internals.meters, streams)
     assert names | _epoch_means(names) == set(trainer.run.metrics.names())
 
 

@@ -101,7 +101,7 @@ def test_a_schedule_is_changed_as_a_whole_where_there_is_no_config(tmp_path):
     with pytest.raises(CheckpointError, match="no 'schedule.size'.*'schedule.step_size'"):
         train(steps(3), epochs=3, run_dir=tmp_path, resume=Resume(True, change="schedule.size"))
     changed = train(steps(3), epochs=3, run_dir=tmp_path, resume=Resume(True, change="schedule"))
-    assert [one["key"] for one in changed.run.changes] == ["schedule.step_size"]
+    assert [one["key"] for one in changed.run._internals.changes] == ["schedule.step_size"]
     assert rates(changed) == pytest.approx([0.1 * 0.5**3])
 
 
@@ -122,7 +122,7 @@ def test_a_run_with_a_change_is_resumed_exactly(tmp_path):
     # The change is done, so that saying it again changes nothing, and neither does leaving it out.
     cut = train(**change, epochs=4, resume=tmp_path / "cut")
     assert_same_bits(whole.run.model, cut.run.model)
-    assert cut.run.changes == whole.run.changes
+    assert cut.run._internals.changes == whole.run._internals.changes
 
 
 def test_a_change_is_in_the_log_the_summary_and_later_checkpoints(tmp_path):

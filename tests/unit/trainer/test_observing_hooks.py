@@ -61,7 +61,7 @@ class ReadData(Hook):
     """Reads all data in the middle of an epoch, each with two different loaders at a time."""
 
     def after_train_iter(self, run):
-        for source in (run.train_data, *run.val_data.values(), *run.test_data.values()):
+        for source in (run.train_data, *run.val_data.values(), *run._internals.test_data.values()):
             for _ in zip(source, source.data, strict=False):
                 break
             assert len(list(source)) == source.num_batches

@@ -19,20 +19,20 @@ def test_an_error_in_one_process_stays_what_it_is():
 def test_an_exit_without_a_code_is_not_a_failure():
     run = lone_run()
     break_off(run, SystemExit(0))
-    assert not run.ranks.is_broken
+    assert not run._internals.ranks.is_broken
     break_off(run, SystemExit(3))
-    assert run.ranks.is_broken
+    assert run._internals.ranks.is_broken
 
 
 @pytest.mark.slow
 def test_a_failure_before_the_run_is_known_to_all():
     def work():
         run = lone_run()
-        run.ranks.open(torch.device("cpu"))
+        run._internals.ranks.open(torch.device("cpu"))
         with breaking_off(run):
             if run.world.rank == 1:
                 raise OSError("disk is gone")
-            run.ranks.gather(1)
+            run._internals.ranks.gather(1)
 
     ends = each_rank(work, 3)
     assert [end.code for end in ends] == [1, 1, 1]

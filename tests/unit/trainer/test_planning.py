@@ -28,10 +28,10 @@ def test_hooks_are_verified_once_between_a_check_and_the_training(tmp_path):
     checked, unchecked = Count(), Count()
     trainer = make_trainer(hooks=[checked], run_dir=tmp_path / "a")
     trainer.check_hooks()
-    plan, before = trainer.run.plan, checked.looked
+    plan, before = trainer.run._plan, checked.looked
     trainer.timetable()
     trainer.check()
-    assert trainer.run.plan is plan
+    assert trainer.run._plan is plan
     trainer.train()
     assert checked.looked - before < before  # Only what a run itself looks at.
     make_trainer(hooks=[unchecked], run_dir=tmp_path / "b").train()
@@ -53,10 +53,10 @@ def test_a_hook_that_was_changed_after_a_check_is_verified_again(name, value, tm
     hook = Count()
     trainer = make_trainer(hooks=[hook], run_dir=tmp_path)
     trainer.check_hooks()
-    plan = trainer.run.plan
+    plan = trainer.run._plan
     setattr(hook, name, value)
     trainer.check_hooks()
-    assert trainer.run.plan is not plan
+    assert trainer.run._plan is not plan
 
 
 def test_what_is_wrong_after_the_change_is_rejected(tmp_path):

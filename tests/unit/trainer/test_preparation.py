@@ -202,7 +202,7 @@ def test_a_config_prepares_the_model_before_the_optimizer_is_built(tmp_path):
     trainer = build(load(tmp_path / "config.yaml"))
     (group,) = trainer.run.optimizers["default"].param_groups
     assert group["params"][0].dtype == torch.bfloat16
-    assert [one["type"] for one in trainer.run.arguments["setup"]["prepare"]] == [
+    assert [one["type"] for one in trainer.run._internals.arguments["setup"]["prepare"]] == [
         "ChannelsLast",
         "Cast",
     ]

@@ -57,7 +57,7 @@ def test_another_number_of_ranks_is_reported(caplog):
 def test_each_rank_gets_its_own_back():
     def work():
         run = run_of()
-        run.ranks.open(torch.device("cpu"))
+        run._internals.ranks.open(torch.device("cpu"))
         torch.manual_seed(run.world.rank)
         run.model.norm.running_mean.fill_(run.world.rank)
         state = state_of_ranks(run)
@@ -79,14 +79,16 @@ def test_the_workers_of_each_rank_continue_where_they_were():
             return make(None, resume=None, **options)[0].run
 
         run = make_run()
-        run.ranks.open(torch.device("cpu"))
+        run._internals.ranks.open(torch.device("cpu"))
         groups = run.train_data.groups(1)
         next(groups)
         state = {**state_of_ranks(run), "data": run.train_data.state_dict()}
         expected = next(groups)
         run.train_data.close()
         other = make_run()
-        other.train_data.load_state_dict(run.ranks.share(state["data"]))  # As the first rank saved.
+        other.train_data.load_state_dict(
+            run._internals.ranks.share(state["data"])
+        )  # As the first rank saved.
         restore_workers(other, state, "file")
         found = next(other.train_data.groups(1))
         other.train_data.close()

@@ -90,7 +90,7 @@ def test_a_change_that_is_meant_is_not_reported(tmp_path, caplog):
     )
     trainer.train()
     assert "Resumed with" not in caplog.text
-    assert trainer.run.changes == [
+    assert trainer.run._internals.changes == [
         {"iter": 3, "key": "accumulate", "old": 1, "new": 2, "how": "resumed"}
     ]
 

@@ -244,7 +244,7 @@ def test_a_resume_continues_on_the_new_branch(killed, tmp_path):
     resumed.train()
     assert resumed.run.progress.skipped_iters == (4,)
     assert_same_bits(weights(resumed), weights(whole))
-    assert resumed.run.changes == whole.run.changes
+    assert resumed.run._internals.changes == whole.run._internals.changes
 
 
 def test_a_stop_in_the_same_iteration_stops_after_going_back(tmp_path):
@@ -323,7 +323,7 @@ def test_a_hook_may_go_back_after_a_validation(tmp_path):
     assert back.run.progress.epoch == 3
     plain = train(make_data(24, shuffle=True), epochs=3, val_data=make_data(8))
     assert_same_bits(weights(back), weights(plain))
-    assert len([one for one in back.run.changes if one["how"] == "rewound"]) == 1
+    assert len([one for one in back.run._internals.changes if one["how"] == "rewound"]) == 1
 
 
 def test_an_own_loop_goes_back(tmp_path):

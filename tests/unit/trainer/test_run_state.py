@@ -64,12 +64,12 @@ def weights(run):
 
 def loss_weights(run):
     with torch.no_grad():
-        run.loss_function.weight += 1
+        run._internals.loss_function.weight += 1
 
 
 def buffers(run):
     run.model.layers[1].running_mean.add_(1.0)
-    run.loss_function.center = torch.ones(1)  # Another object, not only another number.
+    run._internals.loss_function.center = torch.ones(1)  # Another object, not only another number.
 
 
 def gradients(run):
@@ -114,9 +114,9 @@ CHANGES = [
 
 
 def objects(run):
-    modules = [*run.model.modules(), *run.loss_function.modules()]
+    modules = [*run.model.modules(), *run._internals.loss_function.modules()]
     return [
-        *(id(one) for one in (*run.model.parameters(), *run.loss_function.parameters())),
+        *(id(one) for one in (*run.model.parameters(), *run._internals.loss_function.parameters())),
         *(id(one) for module in modules for one in module._buffers.values()),
         *(id(group) for group in run.optimizer.param_groups),
         id(run.model.past),

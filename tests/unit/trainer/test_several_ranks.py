@@ -68,7 +68,7 @@ def test_a_hook_that_writes_a_file_on_all_ranks_is_rejected_by_check(three_ranks
 def test_all_data_of_a_run_is_drawn_from_one_order():
     def work():
         run = make(None, resume=None, default_hooks=False)[0].run
-        run.ranks.open(torch.device("cpu"))
+        run._internals.ranks.open(torch.device("cpu"))
         torch.manual_seed(run.world.rank)  # As if each rank had drawn something else.
         agree_on_order(run, is_new=True)
         return (
@@ -93,7 +93,7 @@ def test_ranks_with_other_hooks_are_rejected(tmp_path):
         hooks = [StopAfter(iterations=3)] if os.environ["RANK"] == "1" else []
         run = make(tmp_path, hooks=hooks)[0]
         run.check()
-        run.run.ranks.open(torch.device("cpu"))
+        run.run._internals.ranks.open(torch.device("cpu"))
         check_alike(run.run)
 
     ends = each_rank(work, 2)

@@ -86,7 +86,9 @@ def test_only_a_termination_stops_the_run():
     run = make_trainer().run
     with pytest.raises(KeyError, match="mine"):
         Cycle().end(run, KeyError("mine"))
-    assert run.requests.stop is None
+    assert run._internals.requests.stop is None
     Cycle().end(run, TrainingTerminated())
     Cycle().end(run, TrainingTerminated("later"))
-    assert run.requests.stop.reason == "TrainingTerminated"  # The first, and its name if empty.
+    assert (
+        run._internals.requests.stop.reason == "TrainingTerminated"
+    )  # The first, and its name if empty.

@@ -50,7 +50,7 @@ def test_what_a_hook_puts_into_the_loss_takes_effect_and_survives_a_resume(tmp_p
     run("cut", 1)
     resumed = run("cut", 2, resume=True)
     whole = run("whole", 2)
-    assert_same_bits(resumed.run.loss_function, whole.run.loss_function)
+    assert_same_bits(resumed.run._internals.loss_function, whole.run._internals.loss_function)
     assert_same_bits(resumed.run.model, whole.run.model)
     plain = train(tmp_path / "plain", loss=Memory(), max_epochs=2)
     assert not torch.equal(plain.run.model[0].weight, whole.run.model[0].weight)
@@ -71,5 +71,5 @@ def test_parts_that_a_hook_built_are_named_if_the_loss_cannot_keep_them():
 
 def test_the_run_knows_the_loss_that_the_trainer_was_given():
     loss = Memory()
-    assert make_trainer(loss=loss).run.loss_function is loss
-    assert make_trainer(step=lambda run, batch: None).run.loss_function is None
+    assert make_trainer(loss=loss).run._internals.loss_function is loss
+    assert make_trainer(step=lambda run, batch: None).run._internals.loss_function is None

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from hookloop import Save
-from hookloop.dialects import Adapter
+from hookloop.dialects import (
+    Adapter,
+    internals_of,
+    plan_of,
+)
 from hookloop.dialects.engine_parts import adapt_all
 from hookloop_mmengine.facade_parts import RunnerParts
 from hookloop_mmengine.hub_filling import begin_filling, is_mentioned
@@ -101,7 +105,7 @@ class RunnerFacade(RunnerParts):
     @property
     def seed(self) -> int | None:
         """The seed of the random numbers."""
-        return self.run.seed
+        return internals_of(self.run).seed
 
     @property
     def rank(self) -> int:
@@ -176,7 +180,7 @@ class RunnerFacade(RunnerParts):
         for native in added:
             if native.name in names:
                 native.named(f"{native.name}_{len(names) + 1}")
-        self.run.plan.add(*added)
+        plan_of(self.run).add(*added)
         for native in added:
             if isinstance(native, Adapter):
                 native.bind_facade(self.run)  # before_run, which usually does this, is over.

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.dialects import Facade
+from hookloop.dialects import (
+    Facade,
+    internals_of,
+)
 from hookloop.hooks import StepSchedules
 from hookloop_mmengine.loops import (
     LoopView,
@@ -112,10 +115,11 @@ class RunnerParts(Facade):
         from hookloop_mmengine.optim import AmpOptimWrapper, OptimWrapper, OptimWrapperDict
 
         wrappers: Mapping[str, OptimWrapper]
-        if self.run.scaler is not None:
+        scaler = internals_of(self.run).scaler
+        if scaler is not None:
             amp = {n: AmpOptimWrapper(optimizer=one) for n, one in self.run.optimizers.items()}
             for scaled in amp.values():
-                scaled.loss_scaler = self.run.scaler
+                scaled.loss_scaler = scaler
             wrappers = amp
         else:
             wrappers = {name: OptimWrapper(one) for name, one in self.run.optimizers.items()}
@@ -159,7 +163,7 @@ class RunnerParts(Facade):
     @cached_property
     def test_loop(self) -> TestLoop | None:
         """The test loop, if there is one."""
-        data = _first(self.run.test_data)
+        data = _first(internals_of(self.run).test_data)
         return (
             None
             if data is None
@@ -213,7 +217,7 @@ class RunnerParts(Facade):
     @property
     def test_dataloader(self) -> object:
         """The test data; of several streams, the first."""
-        return _shown(self.test_loop, self.run.test_data)
+        return _shown(self.test_loop, internals_of(self.run).test_data)
 
     @property
     def distributed(self) -> bool:

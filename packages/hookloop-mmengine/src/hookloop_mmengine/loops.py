@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, cast
 import torch
 
 from hookloop import Priority
+from hookloop.dialects import internals_of, plan_of
 from hookloop.dialects.engine_parts import FunctionHook
 from hookloop.errors import HookError
 from hookloop_mmengine.loader_view import loader_view
@@ -166,7 +167,7 @@ class TrainLoopView(LoopView):
             run.stop(reason)
 
         last = FunctionHook(stop_after_epoch, "after_train_epoch", priority=Priority.LOWEST)
-        run.plan.add(last.named(STOP))
+        plan_of(run).add(last.named(STOP))
 
 
 class EpochBasedTrainLoop(TrainLoopView):
@@ -245,7 +246,7 @@ class TestLoop(EvaluationLoopView):
     mode = "test"
 
     def _streams(self) -> Mapping[str, Stream]:
-        return self.runner.run.test_data
+        return internals_of(self.runner.run).test_data
 
 
 def make_train_loop(runner: RunnerFacade, data: object) -> TrainLoopView:

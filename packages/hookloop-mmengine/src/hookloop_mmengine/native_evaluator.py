@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects import output_of, size_of
+from hookloop.dialects import (
+    internals_of,
+    output_of,
+    size_of,
+)
 from hookloop.dialects.engine_parts import Meters, pair_of
 from hookloop_mmengine.evaluator import BaseMetric, Evaluator
 
@@ -49,8 +53,12 @@ class NativeEvaluator(Evaluator):
     """
 
     def __init__(self, run: Run, phase: str) -> None:
-        super().__init__([NativeMetric(name, metric) for name, metric in run.meters.items()])
-        streams: Mapping[str, object] = run.val_data if phase == "val" else run.test_data
+        super().__init__(
+            [NativeMetric(name, metric) for name, metric in internals_of(run).meters.items()]
+        )
+        streams: Mapping[str, object] = (
+            run.val_data if phase == "val" else internals_of(run).test_data
+        )
         source = next(iter(streams.values()), None)
         dataset = getattr(getattr(source, "data", None), "dataset", None)
         self.dataset_meta = getattr(dataset, "metainfo", None)

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from hookloop.dialects import Adapter, matches
+from hookloop.dialects import (
+    Adapter,
+    matches,
+    plan_of,
+)
 
 if TYPE_CHECKING:
     from hookloop import Run
@@ -74,7 +78,7 @@ class HubRecorder:
             return True
         if key not in self._declared:
             native = [hook for hook in run.hooks if not isinstance(hook, Adapter)]
-            written = [*run.plan.produced, *(one for hook in native for one in hook.writes)]
+            written = [*plan_of(run).produced, *(one for hook in native for one in hook.writes)]
             # A pattern of the engine stands for what a step returns, which is in the output.
             self._declared[key] = any(matches(key, one) for one in written if one != "train/*")
         return self._declared[key]

@@ -85,7 +85,7 @@ def test_hooks_see_the_scale_of_half_precision():
     hook = Scaler()
     trainer = make_trainer(hooks=[hook], precision="fp16", device="cpu", run_dir="run")
     trainer.train()
-    assert hook.scale == trainer.run.scaler.get_scale()
+    assert hook.scale == trainer.run._internals.scaler.get_scale()
 
 
 class SwitchIterator(Hook):

@@ -108,7 +108,7 @@ def train(
         raise
     metrics = dict(outcome.metrics)
     # A test gives the run an outcome of its own, so that of the training is kept aside.
-    if trainer.run.test_data:
+    if trainer.run._internals.test_data:
         metrics |= trainer.test(checkpoint="best" if outcome.best else None)
         if is_main and outcome.best is not None:
             print_text(f"tested {outcome.best}")

@@ -80,4 +80,4 @@ class WatchMetric(Hook):
     def _agreed(self, run: Run, read: Callable[[str], float | None]) -> float | None:
         """Read the metric on the first rank, for all: what follows must happen on each of them."""
         # A hook that runs on the first rank alone may have put it.
-        return run.ranks.share(read(self.metric) if run.world.is_main else None)
+        return run._internals.ranks.share(read(self.metric) if run.world.is_main else None)

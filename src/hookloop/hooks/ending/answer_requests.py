@@ -117,8 +117,8 @@ class AnswerRequests(Hook):
         self._thread = None
         self._take(run)  # What came since the last look.
         left = [one.request for one in self._waiting]
-        while run.asked:
-            call = run.asked.popleft()
+        while run._internals.asked:
+            call = run._internals.asked.popleft()
             if isinstance(call, partial) and call.func is act:
                 left.append(call.args[0])
         self._waiting = []
@@ -133,7 +133,7 @@ class AnswerRequests(Hook):
             run.stop(f"{request.by or 'somebody'} asked for it", everywhere=True)
             self.answer(run, request)
         elif request.do == "validate":
-            if run.val_every is None and not run.val_data:
+            if run._internals.val_every is None and not run.val_data:
                 raise HookError("there is no validation data.")
             self._waiting.append(Waiting(request, run.progress.iter))
             run.validate(everywhere=True)
@@ -153,11 +153,11 @@ class AnswerRequests(Hook):
             change = {"iter": run.progress.iter, "key": one.key, "old": one.old, "new": one.new}
             changes.append(cast("Change", {**change, "how": "asked"}))
             named = {"key": one.key, "old": one.old, "new": one.new, "how": "asked"}
-            run.interventions.add("change", run.progress.iter, **named)
+            run._internals.interventions.add("change", run.progress.iter, **named)
             if one.key.startswith(KEPT):
                 old = self._kept.get(one.key, (one.old, one.new))[0]
                 self._kept[one.key] = (old, one.new)
-        run.changes.extend(cast("list[dict[str, object]]", changes))
+        run._internals.changes.extend(cast("list[dict[str, object]]", changes))
         # Only now: settings that are changed together decide together what comes of them.
         outlook = [text for one in found if (text := one.outlook())]
         for text in outlook if run.world.is_main else ():
@@ -188,9 +188,9 @@ class AnswerRequests(Hook):
                 if isinstance(found, str):
                     give_answer(run.dir, number, _content(run, None, found))
                     continue
-                run.asked.append(partial(act, found))
+                run._internals.asked.append(partial(act, found))
                 if run.world.is_alone:  # Many ranks find it at their next meeting.
-                    run.requests.any = True
+                    run._internals.requests.any = True
         except (OSError, HookloopError) as error:
             self._report(error)
 
@@ -206,7 +206,7 @@ class AnswerRequests(Hook):
             self._trying(give_answer, run.dir, request.id, _content(run, request, problem) | more)
 
     def _note(self, run: Run, request: Request) -> None:
-        run.interventions.add("asked", run.progress.iter, do=request.do, by=request.by)
+        run._internals.interventions.add("asked", run.progress.iter, do=request.do, by=request.by)
         what = ", ".join(f"{key}={value:g}" for key, value in request.settings.items())
         text = f"{request.do} {what}".rstrip()
         text = f"Iteration {run.progress.iter}: {text}, asked for by {request.by or 'somebody'}."

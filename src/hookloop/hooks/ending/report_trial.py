@@ -56,5 +56,5 @@ class ReportTrial(WatchMetric):
         if self.trial is not None and run.world.is_main:
             self.trial.report(value, run.progress.iter)
             is_pruned = self.trial.should_prune()
-        if run.ranks.share(is_pruned):
+        if run._internals.ranks.share(is_pruned):
             run.stop(PRUNED, everywhere=True)

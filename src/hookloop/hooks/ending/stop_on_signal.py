@@ -113,7 +113,7 @@ class StopOnSignal(Hook):
         if self._is_ending:
             self._was_asked = self._was_asked or is_insistent
             return
-        if run.requests.stop is None or is_insistent:
+        if run._internals.requests.stop is None or is_insistent:
             _announce(run, name, is_insistent=is_insistent)
         self._was_asked = self._was_asked or is_insistent
         run.stop(f"{name} was received", signal=number)
@@ -144,7 +144,7 @@ def _announce(run: Run, name: str, *, is_insistent: bool) -> None:
     text = f"{name}: ending after this iteration; {again} to end at once."
     # A launcher also signals the ranks when one of them was killed, which the user must not take
     # for a signal from outside. Our own shows those itself, once for all ranks.
-    if is_launched() or run.ranks.is_broken:
+    if is_launched() or run._internals.ranks.is_broken:
         for log in current_logs():
             log.note(text)
     else:

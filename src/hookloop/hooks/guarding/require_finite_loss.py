@@ -82,7 +82,7 @@ class RequireFiniteLoss(Hook):
 
     def _check(self, run: Run) -> None:
         """Read the losses since the last check; raise if the last of them are not finite."""
-        if run.requests.rewind is not None:  # The run goes back to before these losses.
+        if run._internals.requests.rewind is not None:  # The run goes back to before these losses.
             return
         since = run.progress.iter - self._checked_at
         self._checked_at = run.progress.iter

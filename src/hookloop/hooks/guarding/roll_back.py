@@ -126,7 +126,7 @@ class RollBack(Hook):
         new = run.metrics.values_since(self._seen, [self.metric]).get(self.metric, [])
         self._seen = run.metrics.counts([self.metric])
         if not run.world.is_alone:  # They decide together, so it has to be by the same numbers.
-            new = run.ranks.share(new)
+            new = run._internals.ranks.share(new)
         for index, value in enumerate(new):
             if self._has_jumped(run, value):
                 self._go_back(run, run.progress.iter - (len(new) - 1 - index), value)
@@ -140,7 +140,7 @@ class RollBack(Hook):
 
     def _has_jumped(self, run: Run, value: float) -> bool:
         if not isfinite(value):
-            return run.scaler is None
+            return run._internals.scaler is None
         return len(self._values) == self.window and value > self.factor * median(self._values)
 
     def _go_back(self, run: Run, iteration: int, value: float) -> None:

@@ -137,7 +137,11 @@ class SkipBadUpdates(Hook):
 
     def _is_bad(self, run: Run, gradients: list[Tensor]) -> Tensor:
         """Return whether the update is to be dropped, as a tensor on the device."""
-        looked = [*largest_of(dict(enumerate(gradients))).values()] if run.scaler is None else []
+        looked = (
+            [*largest_of(dict(enumerate(gradients))).values()]
+            if run._internals.scaler is None
+            else []
+        )
         looked += [run.loss.detach()] if run.loss is not None else []
         if not looked:
             return torch.zeros((), dtype=torch.bool, device=run.device)
@@ -214,7 +218,7 @@ def _gradients(run: Run) -> list[Tensor]:
 
 def _skips_itself(run: Run, gradients: list[Tensor]) -> Optimizer | None:
     """Return the optimizer if its step can skip on the device, with its state unchanged."""
-    if len(run.optimizers) != 1 or run.scaler is not None:
+    if len(run.optimizers) != 1 or run._internals.scaler is not None:
         return None
     optimizer = run.optimizer
     groups = optimizer.param_groups

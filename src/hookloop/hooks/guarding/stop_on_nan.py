@@ -220,11 +220,11 @@ class StopOnNaN(Hook):
             run: The run.
             alone: Whether the other ranks are not here to agree on what was found.
         """
-        if run.requests.rewind is not None:  # The run goes back to before what was seen.
+        if run._internals.requests.rewind is not None:  # The run goes back to before what was seen.
             self._seen = FiniteCheck()
             return False
         found = self._read(run)
-        is_shared = not (alone or run.world.is_alone or run.ranks.is_broken)
+        is_shared = not (alone or run.world.is_alone or run._internals.ranks.is_broken)
         if is_shared:
             found = next((one for one in run.gather(found) if one is not None), None)
         if found is None:

@@ -78,7 +78,7 @@ class LogDevice(Hook):
         def report(error: BaseException) -> None:
             reason = f"{type(error).__name__}: {error}"
             _log.warning("LogDevice failed and is switched off for the rest of the run: %s", reason)
-            run.plan.disabled.append(Disabled(self.name, "sampling", reason))
+            run._plan.disabled.append(Disabled(self.name, "sampling", reason))
 
         self._gpus = gpus
         self._sampler = Sampler(sample, self.interval.count, report)

@@ -85,7 +85,7 @@ class RecordFingerprints(Hook):
         if run.world.is_main:
             self._cut(run)
         self._is_open = True
-        run.root = self._chain if self._lines else None
+        run._internals.root = self._chain if self._lines else None
         for stream in run.train_data.parts() if run.train_data is not None else ():
             ahead = getattr(stream.data, "num_workers", 0) or 0
             ahead *= getattr(stream.data, "prefetch_factor", None) or 2
@@ -109,7 +109,7 @@ class RecordFingerprints(Hook):
     def _cut(self, run: Run) -> None:
         """Drop the lines that are written again; those of another run are not in this file."""
         file = RunDir(run.dir).fingerprints_file
-        if run.is_from_other:
+        if run._internals.is_from_other:
             self._lines = self._lines or 0
             return
         kept, last = cut_fingerprints(file, self._lines, run.progress.iter)
@@ -161,7 +161,7 @@ class RecordFingerprints(Hook):
         found: dict[str, object] = dict(zip(names, texts, strict=False))
         return {
             "iter": run.progress.iter,
-            "branch": sum(change["how"] == "rewound" for change in run.changes),
+            "branch": sum(change["how"] == "rewound" for change in run._internals.changes),
             "loss": found.get("loss"),
             "weights": found["weights"],
             "gradients": found.get("gradients"),
@@ -173,7 +173,7 @@ class RecordFingerprints(Hook):
 
     def _add(self, run: Run, line: dict[str, object]) -> None:
         line[PREVIOUS] = self._chain
-        line[CHAIN] = run.root = self._chain = link(line)
+        line[CHAIN] = run._internals.root = self._chain = link(line)
         self._lines = (self._lines or 0) + 1
         self._waiting += f"{to_json(line)}\n"
         self._write(run)

@@ -94,7 +94,7 @@ class RecordHookTimes(Hook):
         self._spent.clear()
         self._phase = None
         self._reported.clear()
-        run.plan.wrap(self._measured)
+        run._plan.wrap(self._measured)
 
     def before_train(self, run: Run) -> None:
         self._phase = "train"

@@ -232,7 +232,11 @@ def check_streams(hook: Hook, run: Run, streams: Sequence[str]) -> None:
     """Reject a stream that the run does not have: the hook would silently do nothing for it."""
     existing = {"train", "val", "test"}
     mixed = getattr(run.train_data, "streams", {})
-    for phase, sources in (("train", mixed), ("val", run.val_data), ("test", run.test_data)):
+    for phase, sources in (
+        ("train", mixed),
+        ("val", run.val_data),
+        ("test", run._internals.test_data),
+    ):
         for source in filter(None, sources):
             existing |= {source, f"{phase}/{source}"}
     for name in streams:

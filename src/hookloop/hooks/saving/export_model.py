@@ -69,7 +69,7 @@ class ExportModel(Hook):
         except OSError as error:
             # The training is done, and a full disk must not make it a failed run. Any other error,
             # such as a model that cannot be traced, is the user's to fix and is raised.
-            run.plan.disable(self, "after_train", error)
+            run._plan.disable(self, "after_train", error)
 
     def _write(self, run: Run) -> None:
         path = run.dir / self.file
@@ -88,7 +88,9 @@ class ExportModel(Hook):
 
 
 def _inputs_of(run: Run) -> object:
-    args, named = inputs_for(run.model, run.batch, has_loss=run.loss_function is not None)
+    args, named = inputs_for(
+        run.model, run.batch, has_loss=run._internals.loss_function is not None
+    )
     return at_least_two(named or args, size_of(run.batch))
 
 

@@ -281,7 +281,7 @@ class SaveCheckpoint(Hook):
             # Files are named after the metric alone, and so are the scores in a checkpoint.
             values = without_phase(metrics, "val")
             found = [(name, values) for name in self._best.update(values, run.val_data)]
-        return run.ranks.share(found)
+        return run._internals.ranks.share(found)
 
     def _is_due(self, count: int) -> bool:
         if count < max(1, self.begin) or self.interval is None:

@@ -80,7 +80,7 @@ class ScheduleAttribute(Hook):
 
     def _find(self, run: Run) -> tuple[object, str]:
         """Return what has the attribute, and the name under which it has it."""
-        roots: dict[str, object] = {"model": run.model, "loss": run.loss_function}
+        roots: dict[str, object] = {"model": run.model, "loss": run._internals.loss_function}
         roots |= {hook.name: hook for hook in run.hooks}
         # The longest name first: that of a hook may contain dots.
         matching = [name for name in roots if self.attribute.startswith(f"{name}.")]

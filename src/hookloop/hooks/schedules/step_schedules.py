@@ -82,7 +82,7 @@ class StepSchedules(Hook):
             # From the store, which also has metrics that hooks have computed. That of the first
             # rank, because learning rates must be equal on all of them.
             value = run.metrics.latest(schedule.metric or "") if run.world.is_main else 0.0
-            schedule.step_on(run.ranks.share(value))
+            schedule.step_on(run._internals.ranks.share(value))
 
     def _begin(self, run: Run) -> None:
         """Note how many steps the schedules have made, to notice those of others."""

@@ -97,7 +97,11 @@ class Notify(Hook):
         has_begun, self._has_begun = self._has_begun, False
         status = run.outcome.status
         # Loading a run that was completed before does not end a training, nor does a test.
-        if status not in self.on or run.purpose != "train" or not (has_begun or status == "failed"):
+        if (
+            status not in self.on
+            or run._internals.purpose != "train"
+            or not (has_begun or status == "failed")
+        ):
             return
         fields = _describe(run)
         text = redact(self.template.format_map(fields)).strip()

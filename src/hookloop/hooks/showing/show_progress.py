@@ -148,7 +148,7 @@ class ShowProgress(Hook):
         # First: the bars would be drawn below the lines that follow.
         self._display.stop()
         # After a failure of one of many ranks nothing stands between the reason and the user.
-        if run.world.is_alone or not run.ranks.is_broken:
+        if run.world.is_alone or not run._internals.ranks.is_broken:
             self._show_rest(run)
             if self._has_trained:
                 self._show_summary(run, self._display)
@@ -157,7 +157,7 @@ class ShowProgress(Hook):
     def _evaluate(self, run: Run) -> None:
         self._batches += 1
         if self._display is not None and self._display.begin_update():
-            sources = run.val_data if run.phase == "val" else run.test_data
+            sources = run.val_data if run.phase == "val" else run._internals.test_data
             counts = [source.num_batches for source in sources.values()]
             # The length of an iterable data source may be unknown.
             total = None if None in counts else sum(cast("list[int]", counts))
@@ -198,9 +198,10 @@ class ShowProgress(Hook):
             value = best[name]
             where = f"epoch {value['epoch']}, iteration {value['iter']}"
             display.show_line(f"  best  {name} {value['value']:.4g} at {where}")
-        if run.root is not None:
+        if run._internals.root is not None:
             display.show_line(
-                f"  root  {run.root} of fingerprints.jsonl: a note of it proves them later"
+                f"  root  {run._internals.root} of fingerprints.jsonl: a note of it proves "
+                "them later"
             )
         display.show_line(f"  in    {run.dir}")
 

@@ -186,7 +186,7 @@ class RecomputeBatchNorm(StateOfRanks):
         # On many ranks one may have kept nothing, and still takes part in the exchange.
         if self._handle is None or not any(run.gather(bool(self._window))):
             return
-        if run.shards is not None:  # Ranks may have kept unequal numbers of batches.
+        if run._internals.shards is not None:  # Ranks may have kept unequal numbers of batches.
             raise HookError(
                 "RecomputeBatchNorm cannot use a sharded model: write parallel='replicated', or "
                 "leave the hook out.",

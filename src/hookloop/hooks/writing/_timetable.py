@@ -53,14 +53,14 @@ class Timetable:
         self._since = self._seconds = 0.0
         self._earlier = _read_earlier(run) if self._start else (None, {})
         self.stop(run)
-        run.plan.wrap(self._measured)
+        run._plan.wrap(self._measured)
         self._is_wrapped = True
         self.write(run)
 
     def stop(self, run: Run) -> None:
         """Leave the calls as they were."""
         if self._is_wrapped:
-            run.plan.unwrap(self._measured)
+            run._plan.unwrap(self._measured)
             self._is_wrapped = False
 
     def update(self, run: Run) -> None:
@@ -74,7 +74,7 @@ class Timetable:
         self._look(run)
         measured, costs = self._costs(run)
         content = {
-            "points": list(run.plan.points),
+            "points": list(run._plan.points),
             "hooks": list(self._hooks.values()),
             "cells": [
                 {
@@ -98,7 +98,7 @@ class Timetable:
 
     def _look(self, run: Run) -> None:
         """Describe the hooks as they are; those that were switched off stay as they were."""
-        plan = run.plan
+        plan = run._plan
         for hook in plan.hooks:
             # By identity: two hooks may be equal.
             points = [
@@ -126,7 +126,7 @@ class Timetable:
         """Return what was measured, and the cost of each call by point and hook."""
         from hookloop.hooks.measuring.record_hook_times import RecordHookTimes
 
-        whole = next((one for one in run.plan.hooks if isinstance(one, RecordHookTimes)), None)
+        whole = next((one for one in run._plan.hooks if isinstance(one, RecordHookTimes)), None)
         done = run.progress.iter
         if whole is not None and done > self._start:
             count, seconds = done - self._start, perf_counter() - self._began

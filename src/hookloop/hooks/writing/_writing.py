@@ -130,7 +130,7 @@ class Writing(Hook):
         self._writer = Background(writer, report=self._make_report(run))
         if run.config:
             self._writer.write([Config(run.config)])
-        run.outbox.open(self._writer, partial(self._end, run))
+        run._internals.outbox.open(self._writer, partial(self._end, run))
 
     def _end(self, run: Run) -> None:
         """Write what is left after the last hook, and close the writer."""
@@ -140,7 +140,7 @@ class Writing(Hook):
 
     def _close(self, run: Run) -> None:
         assert self._writer is not None
-        run.outbox.close(self._writer)
+        run._internals.outbox.close(self._writer)
         if self._leaves_open:
             self._writer.flush()
             self._writer.stop()
@@ -150,7 +150,7 @@ class Writing(Hook):
 
     def _write_rest(self, run: Run) -> None:
         # A resumed run repeats a validation that was cut short, and writes it then.
-        is_cut_short = run.requests.validate and self._phase == "train"
+        is_cut_short = run._internals.requests.validate and self._phase == "train"
         self._write(run, "iter", (lambda name: stream_of(name) == "val") if is_cut_short else None)
 
     def _write_epoch(self, run: Run) -> None:
@@ -201,7 +201,7 @@ class Writing(Hook):
         def report(writer: Writer, error: BaseException) -> None:
             warn_of_failure(writer, error)
             reason = f"{type(error).__name__}: {error}"
-            run.plan.disabled.append(Disabled(self.name, f"writing ({writer.name})", reason))
+            run._plan.disabled.append(Disabled(self.name, f"writing ({writer.name})", reason))
 
         return report
 

@@ -101,7 +101,9 @@ class WriteCSV(Writing):
                 "that run."
             )
         # No row, if the run was killed before its first checkpoint and starts again.
-        self._rows_to_keep = 0 if is_start or run.is_from_other else self._rows_at_checkpoint
+        self._rows_to_keep = (
+            0 if is_start or run._internals.is_from_other else self._rows_at_checkpoint
+        )
         self._rows_at_checkpoint = None
         self._written_at = run.progress.iter  # What comes before is in the rows of the checkpoint.
         super().before_train(run)

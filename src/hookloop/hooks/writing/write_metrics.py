@@ -98,7 +98,7 @@ class WriteMetrics(Writing):
 
     def before_train(self, run: Run) -> None:
         self._trained = True
-        if run.is_from_other:  # What the checkpoint says is when that run began.
+        if run._internals.is_from_other:  # What the checkpoint says is when that run began.
             self._started = _now("milliseconds")
         self._drop_repeated_lines(run)
         self._summarize(run)
@@ -141,7 +141,7 @@ class WriteMetrics(Writing):
         # By count: lines of the checkpoint's own iteration may come before and after it. There
         # is no count without a checkpoint, or in one of an earlier version.
         # The lines of another run are not in this file.
-        if self._lines_at_checkpoint is not None and not run.is_from_other:
+        if self._lines_at_checkpoint is not None and not run._internals.is_from_other:
             keep_first(file, self._lines_at_checkpoint)
         else:
             drop_after(file, done.iter, validated=done.validated_at == done.iter)
@@ -195,7 +195,7 @@ def record_disabled(run: Run, *, trains: bool) -> None:
     try:
         old = directory.read_summary()
         earlier = [] if trains else cast("list[object]", old.get("disabled") or [])
-        current = [asdict(hook) for hook in run.plan.disabled]
+        current = [asdict(hook) for hook in run._plan.disabled]
         disabled = [*earlier, *(hook for hook in current if hook not in earlier)]
         if disabled != old.get("disabled"):
             outcome = _outcome(run) if trains or not old else {}
@@ -212,7 +212,7 @@ def _outcome(run: Run) -> dict[str, object]:
         "reason": outcome.reason,
         "exit_code": outcome.exit_code,
         "problem": outcome.problem,
-        "disabled": [asdict(hook) for hook in run.plan.disabled],
+        "disabled": [asdict(hook) for hook in run._plan.disabled],
         "ended": _now() if outcome.status != "running" else None,
         "iter": done.iter,
         "epoch": done.epoch,
@@ -224,9 +224,9 @@ def _outcome(run: Run) -> dict[str, object]:
         "main_metric": _main_metric(run),
         "machine": machine_names(name for hook in run.hooks for name in hook.writes),
         "ranks": run.world.size,
-        "changes": run.changes,
-        **Identity(run.id, run.parent).as_summary(),
-        **({"root": run.root} if run.root is not None else {}),
+        "changes": run._internals.changes,
+        **Identity(run._internals.id, run._internals.parent).as_summary(),
+        **({"root": run._internals.root} if run._internals.root is not None else {}),
     }
 
 

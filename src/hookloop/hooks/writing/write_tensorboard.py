@@ -87,7 +87,7 @@ class WriteTensorBoard(Writing):
         if self._writer is None or not self.graph or self._is_graph_written:
             return
         self._is_graph_written = True
-        inputs = inputs_in(run.batch, has_loss=run.loss_function is not None)
+        inputs = inputs_in(run.batch, has_loss=run._internals.loss_function is not None)
         # In this thread, because the model must not change while it is drawn.
         self._writer.write_now([Graph(run.model, inputs)])
 

@@ -104,13 +104,13 @@ class ModelPart(Part):
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         run = self.run
         if source.reads_shards:  # Each rank reads its own parts, of the optimizers too.
-            load_into(run.model, run.optimizers, source.label, run.ranks.group)
+            load_into(run.model, run.optimizers, source.label, run._internals.ranks.group)
             return
         with restoring("model", source.label):
             restore_model(run.model, part_of(checkpoint, "model", source.label), source.label)
 
     def keep(self, where: Where) -> Callable[[], None]:
-        modules = modules_of(self.run.model, self.run.loss_function)
+        modules = modules_of(self.run.model, self.run._internals.loss_function)
         of_modules = keep_buffers(modules), keep_modes(modules)
         extras = [
             (module, copy.deepcopy(module.get_extra_state()))
@@ -197,16 +197,18 @@ class ScalerPart(Part):
     key = "scaler"
 
     def state(self) -> Checkpoint:
-        scaler = self.run.scaler
+        scaler = self.run._internals.scaler
         return {"scaler": scaler.state_dict() if scaler is not None else None}
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
-        if self.run.scaler is not None and checkpoint.get("scaler"):
+        if self.run._internals.scaler is not None and checkpoint.get("scaler"):
             with restoring("scaler", source.label):
-                self.run.scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
+                self.run._internals.scaler.load_state_dict(
+                    cast("dict[str, object]", checkpoint["scaler"])
+                )
 
     def keep(self, where: Where) -> Callable[[], None]:
-        if (scaler := self.run.scaler) is None:
+        if (scaler := self.run._internals.scaler) is None:
             return super().keep(where)
         state = copy.deepcopy(scaler.state_dict())
         return lambda: scaler.load_state_dict(state)
@@ -323,17 +325,17 @@ class ObserversPart(Part):
     key = "side_randomness"
 
     def state(self) -> Checkpoint:
-        return {"side_randomness": self.run.observer_randomness.state_dict()}
+        return {"side_randomness": self.run._internals.observer_randomness.state_dict()}
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         if "side_randomness" not in checkpoint:  # Versions before 0.2 did not know of any.
             return
         with restoring("random numbers of hooks", source.label):
             state = part_of(checkpoint, "side_randomness", source.label)
-            self.run.observer_randomness.load_state_dict(state)
+            self.run._internals.observer_randomness.load_state_dict(state)
 
     def reset(self) -> None:
-        self.run.observer_randomness.forget_moments()
+        self.run._internals.observer_randomness.forget_moments()
 
 
 class UndeclaredPart(Part):
@@ -344,10 +346,10 @@ class UndeclaredPart(Part):
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         with restoring("undeclared state", source.label):
             state = undeclared_of_rank(self.run, checkpoint)
-            self.run.undeclared.load(state, source.label, trains=source.trains)
+            self.run._internals.undeclared.load(state, source.label, trains=source.trains)
 
     def keep(self, where: Where) -> Callable[[], None]:
-        return self.run.undeclared.keep()
+        return self.run._internals.undeclared.keep()
 
 
 class RanksPart(Part):
@@ -405,7 +407,11 @@ class BuffersPart(Part):
 
     def keep(self, where: Where) -> Callable[[], None]:
         run = self.run
-        return keep_buffers(modules_of(run.model, run.loss_function, *run.undeclared.modules()))
+        return keep_buffers(
+            modules_of(
+                run.model, run._internals.loss_function, *run._internals.undeclared.modules()
+            )
+        )
 
 
 class GeneratorsPart(Part):
@@ -464,7 +470,7 @@ def current_metrics(run: Run) -> dict[str, float]:
 
 
 def _validation_due(run: Run) -> dict[str, object]:
-    requests = run.requests
+    requests = run._internals.requests
     due = {"validation_due": _plain_wanted(requests.validate)}
     if requests.planned != requests.validate:
         due["validation_planned"] = _plain_wanted(requests.planned)
@@ -554,7 +560,7 @@ def part_of(checkpoint: Mapping[str, object], key: str, label: str) -> Mapping[s
 
 def _parameters_of(run: Run) -> list[Tensor]:
     """List the parameters of model, loss and optimizers, each once."""
-    modules = modules_of(run.model, run.loss_function)
+    modules = modules_of(run.model, run._internals.loss_function)
     own = [one for module in modules for one in module.parameters(recurse=False)]
     held = [p for o in run.optimizers.values() for group in o.param_groups for p in group["params"]]
     return list({id(one): one for one in (*own, *held)}.values())
@@ -571,9 +577,11 @@ def _copy_of_state(state: dict[str, object], where: Where) -> dict[str, object]:
 def state_of_ranks(run: Run) -> dict[str, object]:
     """Collect what differs from rank to rank."""
     own = GeneratorStates.now().state
-    undeclared = run.undeclared.state(tells=run.world.is_main)
+    undeclared = run._internals.undeclared.state(tells=run.world.is_main)
     kept: dict[str, object] = {"undeclared": undeclared} if undeclared else {}
-    if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
+    if (
+        run.world.is_alone or run._internals.ranks.is_broken
+    ):  # A rank that failed speaks for itself alone.
         return {"rng": [own], **kept}
     if run.world.logical:  # Nothing differs, or the bits would depend on the number of processes.
         return {"rng": [_equal_numbers(run, own)], **kept}
@@ -581,10 +589,10 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     values = undeclared.get("values") or {}
     # What is mostly equal, such as the weights of a teacher, is sent only where it is not.
     mine = (own, own_buffers(run.model), workers, own_data(run), repr(mark_of(values)))
-    rng, buffers, worker_states, data, marks = zip(*run.ranks.gather(mine), strict=True)
+    rng, buffers, worker_states, data, marks = zip(*run._internals.ranks.gather(mine), strict=True)
     parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}, **kept}
     if len(set(marks)) > 1:
-        parts["undeclared_of_ranks"] = list(run.ranks.gather(values))
+        parts["undeclared_of_ranks"] = list(run._internals.ranks.gather(values))
     if own_buffers(run.model):
         parts["buffers"] = list(buffers)
     if any(worker_states):
@@ -596,7 +604,7 @@ def state_of_ranks(run: Run) -> dict[str, object]:
 
 def _equal_numbers(run: Run, own: dict[str, object]) -> dict[str, object]:
     """Return the random numbers of the first process; warn if those of another one differ."""
-    of_ranks = run.ranks.gather(own)
+    of_ranks = run._internals.ranks.gather(own)
     if not all(is_equal(one, own) for one in of_ranks):
         _log.warning(
             "The random numbers of the processes differ: a hook draws on some of them alone. What "

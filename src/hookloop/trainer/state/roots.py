@@ -38,8 +38,10 @@ class RootsOfRun(Roots):
         """Return the objects by name."""
         run = self._run
         roots = {"model": Root(run.model)}
-        roots |= _named("loss", run.loss_function) | _named("step", run.step_function)
-        for name, metric in run.meters.items():
+        roots |= _named("loss", run._internals.loss_function) | _named(
+            "step", run._internals.step_function
+        )
+        for name, metric in run._internals.meters.items():
             # An object that accumulates is set to zero before each evaluation.
             is_reset = isinstance(metric, Accumulating)
             roots[f"metrics.{name}" if name else "metrics"] = Root(metric, only_tensors=is_reset)
@@ -64,9 +66,9 @@ class RootsOfRun(Roots):
         train = [] if run.train_data is None else run.train_data.parts()
         data = [one.data for one in (*train, *run.val_data.values())]
         loaders = [one for one in data if isinstance(one, DataLoader)]
-        scaler = [] if run.scaler is None else [run.scaler]
+        scaler = [] if run._internals.scaler is None else [run._internals.scaler]
         # A facade is the run itself, in the words of another system.
-        facades = run.facades.values()
+        facades = run._internals.facades.values()
         return [*hooks, *loaders, *scaler, *facades]
 
     def optimizers(self) -> Mapping[str, Optimizer]:

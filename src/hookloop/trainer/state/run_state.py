@@ -124,7 +124,7 @@ class RunState:
         # changes.
         check_shapes(checkpoint, label, has_data=run.train_data is not None)
         changes = compare(run, checkpoint, label, change) if change is not None else []
-        run.undeclared.add_groups(undeclared_of_rank(run, checkpoint))
+        run._internals.undeclared.add_groups(undeclared_of_rank(run, checkpoint))
         built = groups_as_built(run.optimizers)
         reads_shards = is_model_sharded(run.model) and is_checkpoint_directory(Path(label))
         source = LoadedFrom(label, changes, built, reads_shards, trains)
@@ -164,8 +164,8 @@ def facts_of(run: Run) -> dict[str, object]:
     return {
         "machine": machine_names(name for hook in run.hooks for name in hook.writes),
         "kinds": kinds_of(run),
-        "arguments": run.arguments,
-        "run_id": run.id,
+        "arguments": run._internals.arguments,
+        "run_id": run._internals.id,
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
@@ -208,12 +208,12 @@ class RunAsOrigin:
     @property
     def ranks(self) -> Ranks:
         """The connection to the other ranks."""
-        return self._run.ranks
+        return self._run._internals.ranks
 
     @property
     def is_sharded(self) -> bool:
         """Whether each rank writes its part of the model."""
-        return self._run.shards is not None
+        return self._run._internals.shards is not None
 
     @property
     def home(self) -> Path:
@@ -234,7 +234,7 @@ class RunAsOrigin:
         """Collect the state, and show it to hooks; all ranks take part."""
         checkpoint = self._state.gather()
         # Before the copy, so that what hooks add is copied as well.
-        fire(self._run.plan.before_save_checkpoint, self._run, checkpoint)
+        fire(self._run._plan.before_save_checkpoint, self._run, checkpoint)
         return checkpoint
 
     def metrics(self) -> dict[str, float]:
@@ -246,4 +246,4 @@ class RunAsOrigin:
         # A flag, so that hooks are called by the loop, in the thread that trains. On many ranks it
         # asks at their next meeting. Each call of the Trainer makes new requests.
         if self._run.world.is_alone:
-            self._run.requests.any = True
+            self._run._internals.requests.any = True

@@ -27,7 +27,14 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Hook, Point, Priority
-from hookloop.dialects import Adapter, Call, Method, Mount, base_of
+from hookloop.dialects import (
+    Adapter,
+    Call,
+    Method,
+    Mount,
+    base_of,
+    internals_of,
+)
 from hookloop.errors import HookError
 from hookloop_callbacks.dialects import LIGHTNING
 from hookloop_callbacks.on_lightning.checkpoint_view import checkpoint_view
@@ -231,7 +238,7 @@ def _before_backward(method: Method, adapter: Adapter) -> Call:
 
 def _with_optimizer(method: Method, adapter: Adapter) -> Call:
     def check(run: Run) -> None:
-        if run.purpose == "train" and len(run.optimizers) != 1:
+        if internals_of(run).purpose == "train" and len(run.optimizers) != 1:
             raise HookError(
                 f"{type(adapter.foreign).__name__} acts before the step of an optimizer, of which "
                 f"there are {len(run.optimizers)} ({', '.join(run.optimizers)}): which one steps "

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hookloop import Hook, Priority
-from hookloop.dialects import Companion
+from hookloop.dialects import (
+    Companion,
+    internals_of,
+)
 from hookloop_callbacks.on_lightning.points import (
     BATCH_END,
     BATCH_START,
@@ -119,11 +122,11 @@ class LightningCompanion(Companion):
         run.fire(VAL_START.name)
 
     def before_test_epoch(self, run: Run) -> None:
-        self.place = Place(has_several=len(run.test_data) > 1)
+        self.place = Place(has_several=len(internals_of(run).test_data) > 1)
         run.fire(TEST_START.name)
 
     def before_predict_epoch(self, run: Run) -> None:
-        self.place = Place(has_several=len(run.predict_data) > 1)
+        self.place = Place(has_several=len(internals_of(run).predict_data) > 1)
         run.fire(PREDICT_START.name)
 
     def before_val_iter(self, run: Run) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from hookloop.dialects import internals_of
 from hookloop_callbacks.on_lightning.states import RunningStage, TrainerFn, TrainerStatus
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ class State:
     @property
     def fn(self) -> TrainerFn:
         """``fit``, ``validate``, ``test`` or ``predict``."""
-        return FUNCTIONS[self.run.purpose]
+        return FUNCTIONS[internals_of(self.run).purpose]
 
     @property
     def stage(self) -> RunningStage:
         """``train``, ``validate``, ``test`` or ``predict``."""
-        purpose = self.run.purpose
+        purpose = internals_of(self.run).purpose
         return STAGES[self.run.phase if purpose == "train" else purpose]
 
     @property

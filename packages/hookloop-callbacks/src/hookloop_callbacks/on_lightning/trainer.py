@@ -7,7 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from hookloop.dialects import Facade
+from hookloop.dialects import (
+    Facade,
+    internals_of,
+    plan_of,
+)
 from hookloop_callbacks.on_lightning.companion import CloseEpoch, EndBatch, LightningCompanion
 from hookloop_callbacks.on_lightning.logged import Logged, Metrics
 from hookloop_callbacks.on_lightning.loggers import LoggerView
@@ -70,7 +74,7 @@ class TrainerFacade(Facade):
         """Add to the run what belongs to the dialect besides its callbacks."""
         if self.companion not in run.hooks:
             self.companion.prepare(run)
-            run.plan.add(*self._later)
+            plan_of(run).add(*self._later)
             self.companion.join(run)
 
     # --- counters ---
@@ -118,12 +122,12 @@ class TrainerFacade(Facade):
     @property
     def num_test_batches(self) -> list[float]:
         """Batches of each test stream."""
-        return _counts(self.run.test_data)
+        return _counts(internals_of(self.run).test_data)
 
     @property
     def num_predict_batches(self) -> list[float]:
         """Batches of each stream to predict."""
-        return _counts(self.run.predict_data)
+        return _counts(internals_of(self.run).predict_data)
 
     @property
     def is_last_batch(self) -> bool:
@@ -138,7 +142,7 @@ class TrainerFacade(Facade):
     @property
     def check_val_every_n_epoch(self) -> int | None:
         """Every how many epochs is validated; None if it counts iterations or time."""
-        every = self.run.val_every
+        every = internals_of(self.run).val_every
         if every is None:
             return 1
         return int(every.count) if every.unit == "epochs" else None
@@ -146,7 +150,7 @@ class TrainerFacade(Facade):
     @property
     def val_check_interval(self) -> float:
         """How much of an epoch lies between two validations, or how many batches."""
-        every = self.run.val_every
+        every = internals_of(self.run).val_every
         is_by_iter = every is not None and every.unit == "iters"
         return every.count * self.run.accumulate if every is not None and is_by_iter else 1.0
 
@@ -180,7 +184,10 @@ class TrainerFacade(Facade):
     @property
     def should_stop(self) -> bool:
         """Whether a stop is requested; to set it is to request one."""
-        return self.run.requests.stop is not None or self.run.wishes.stop is not None
+        return (
+            internals_of(self.run).requests.stop is not None
+            or internals_of(self.run).wishes.stop is not None
+        )
 
     @should_stop.setter
     def should_stop(self, value: bool) -> None:
@@ -244,12 +251,12 @@ class TrainerFacade(Facade):
     @property
     def test_dataloaders(self) -> object:
         """The test data: itself if there is one stream, otherwise a list."""
-        return _data(self.run.test_data)
+        return _data(internals_of(self.run).test_data)
 
     @property
     def predict_dataloaders(self) -> object:
         """The data to predict: itself if there is one stream, otherwise a list."""
-        return _data(self.run.predict_data)
+        return _data(internals_of(self.run).predict_data)
 
     # --- callbacks, files, ranks ---
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import torch
 
 from hookloop import Every
-from hookloop.dialects import Facade
+from hookloop.dialects import (
+    Facade,
+    internals_of,
+)
 from hookloop.hooks import WriteMetrics
 from hookloop_callbacks.on_transformers.names import IntervalStrategy, SaveStrategy
 
@@ -152,7 +155,7 @@ class ArgumentsView(Facade):
     @property
     def eval_strategy(self) -> object:
         """``no``, ``epoch`` or ``steps``."""
-        every = self.run.val_every
+        every = internals_of(self.run).val_every
         if every is None:
             return IntervalStrategy.NO
         return IntervalStrategy.EPOCH if every.unit == "epochs" else IntervalStrategy.STEPS
@@ -160,7 +163,7 @@ class ArgumentsView(Facade):
     @property
     def eval_steps(self) -> float | None:
         """Every how many updates is validated, if not by epoch."""
-        every = self.run.val_every
+        every = internals_of(self.run).val_every
         return int(every.count) if every is not None and every.unit == "iters" else None
 
     @property
@@ -174,7 +177,7 @@ class ArgumentsView(Facade):
     @property
     def do_train(self) -> bool:
         """Whether it trains."""
-        return self.run.purpose == "train"
+        return internals_of(self.run).purpose == "train"
 
     @property
     def do_eval(self) -> bool:
@@ -191,7 +194,8 @@ class ArgumentsView(Facade):
     @property
     def seed(self) -> int:
         """The seed of the run; 42, as in Transformers, if there is none."""
-        return 42 if self.run.seed is None else self.run.seed
+        seed = internals_of(self.run).seed
+        return 42 if seed is None else seed
 
     data_seed = seed
 

@@ -12,7 +12,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Hook, Priority
-from hookloop.dialects import Companion
+from hookloop.dialects import (
+    Companion,
+    internals_of,
+)
 from hookloop.errors import HookError
 from hookloop_callbacks.on_transformers.arguments import writes_by_time
 from hookloop_callbacks.on_transformers.names import IntervalStrategy, evaluated
@@ -91,7 +94,7 @@ class TransformersCompanion(Companion):
             )
         self._logs_first = bool(args.logging_first_step)
         self._logs_epochs = args.logging_strategy == IntervalStrategy.EPOCH
-        every = run.val_every
+        every = internals_of(run).val_every
         self._val_iters = int(every.count) if every is not None and every.unit == "iters" else 0
         self._limit = self._facade.state.max_steps
 
@@ -153,7 +156,7 @@ class TransformersCompanion(Companion):
 
     def after_train_epoch(self, run: Run) -> None:
         self._is_epoch_open = False
-        control, every = self._facade.control, run.val_every
+        control, every = self._facade.control, internals_of(run).val_every
         if every is not None and every.unit == "epochs" and every.due(run.progress):
             control.should_evaluate = True
         self._validates_itself = control.should_evaluate
@@ -217,7 +220,7 @@ class TransformersCompanion(Companion):
     def _end_epoch(self, run: Run) -> None:
         """End an epoch of which a part is left."""
         self._is_epoch_open = False
-        every = run.val_every
+        every = internals_of(run).val_every
         if every is not None and every.unit == "epochs":
             self._facade.control.should_evaluate = True
         self._validates_itself = False
@@ -344,6 +347,6 @@ class EndEpoch(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         facade = self._facade
-        if run.purpose == "train":
+        if internals_of(run).purpose == "train":
             facade.note_best()
             self._companion.stop_if_asked(run)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hookloop.dialects import Facade
+from hookloop.dialects import (
+    Facade,
+    internals_of,
+    plan_of,
+)
 from hookloop_callbacks.on_transformers.arguments import ArgumentsView
 from hookloop_callbacks.on_transformers.companion import EndEpoch, EndStep, TransformersCompanion
 from hookloop_callbacks.on_transformers.control import TrainerControl
@@ -35,7 +39,7 @@ class TransformersFacade(Facade):
         if self.companion not in run.hooks:
             self.refresh()
             self.companion.prepare(run)
-            run.plan.add(*self._later)
+            plan_of(run).add(*self._later)
             self.companion.join(run)
 
     def refresh(self) -> None:
@@ -54,7 +58,7 @@ class TransformersFacade(Facade):
 
     def _eval_data(self) -> object:
         run = self.run
-        others = {"test": run.test_data, "predict": run.predict_data}
+        others = {"test": internals_of(run).test_data, "predict": internals_of(run).predict_data}
         streams = others.get(run.phase, run.val_data)
         data = [source.data for source in streams.values()]
         # Transformers has one at a time; of several streams, all are given, by name.

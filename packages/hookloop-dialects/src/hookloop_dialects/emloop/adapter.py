@@ -15,7 +15,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from hookloop import Hook
-from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of
+from hookloop.dialects import (
+    Adapter,
+    Call,
+    Catalogued,
+    Method,
+    Mount,
+    base_of,
+    plan_of,
+)
 from hookloop_dialects.emloop.companion import EmloopCompanion, check_order, evaluated_names
 from hookloop_dialects.emloop.cycle import TRAIN, Cycle
 from hookloop_dialects.emloop.epoch_data import NotEvaluatedError
@@ -71,7 +79,7 @@ class EmloopAdapter(Adapter):
         return cast("MainLoop", self.facade).companion
 
     def check_in(self, run: Run) -> None:
-        check_order(run.hooks, evaluated_names(run.plan.produced))
+        check_order(run.hooks, evaluated_names(plan_of(run).produced))
         if run.train_data is not None:
             check_streams(run)
 

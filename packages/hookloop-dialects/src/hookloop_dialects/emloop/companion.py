@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects import KNOWN_HOOKS, Adapter, Companion, GeneratorStates, Stream
+from hookloop.dialects import (
+    KNOWN_HOOKS,
+    Adapter,
+    Companion,
+    GeneratorStates,
+    Stream,
+    plan_of,
+)
 from hookloop.errors import HookError
 from hookloop_dialects.emloop.cycle import TRAIN, Cycle, stream_name
 from hookloop_dialects.emloop.streams import Streams, check_streams
@@ -55,7 +62,7 @@ class EmloopCompanion(Companion):
         # Two clock readings per batch are saved if nobody asks for the profile.
         self.cycle.is_timed = any("after_epoch_profile" in hook.__dict__ for hook in adapters)
         self.cycle.exchange.prepare(run)
-        check_order(run.hooks, evaluated_names(run.plan.produced))
+        check_order(run.hooks, evaluated_names(plan_of(run).produced))
 
     def before_train(self, run: Run) -> None:
         self.is_training = self.has_begun = True
@@ -155,7 +162,7 @@ class EmloopCompanion(Companion):
         self.cycle.flush()
         streams = Streams(run, is_test=self.cycle.closes_at == "test")
         self.cycle.prefixes = streams.prefixes
-        self.cycle.close(streams.aliases, self._known(run), evaluated_names(run.plan.produced))
+        self.cycle.close(streams.aliases, self._known(run), evaluated_names(plan_of(run).produced))
         if self.is_training:
             self._closed = run.progress.epoch
 

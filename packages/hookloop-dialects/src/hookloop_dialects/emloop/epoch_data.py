@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from torch import Tensor
 
-from hookloop.dialects import KNOWN_HOOKS, Adapter, Companion, matches
+from hookloop.dialects import (
+    KNOWN_HOOKS,
+    Adapter,
+    Companion,
+    matches,
+    plan_of,
+)
 from hookloop.errors import nearest
 
 if TYPE_CHECKING:
@@ -96,7 +102,7 @@ class Exchange:
         self._engine = [name for hook in defaults for name in hook.writes]
         # What the engine computes in training it computes in evaluations as well. What it computes
         # in evaluations only are the metrics that the user gave.
-        self._engine += [name for name in run.plan.produced if name.startswith("train/")]
+        self._engine += [name for name in plan_of(run).produced if name.startswith("train/")]
 
     def begin(self) -> None:
         """Begin a new epoch."""

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from hookloop.dialects import Facade
+from hookloop.dialects import (
+    Facade,
+    internals_of,
+)
 from hookloop.errors import HookError, nearest
 from hookloop_dialects.emloop.companion import EmloopCompanion
 from hookloop_dialects.emloop.cycle import TRAIN, Cycle, stream_name
@@ -58,7 +61,10 @@ class MainLoop(Facade):
         sources: dict[str, Iterable[object]] = {
             stream_name(name): data for name, data in self.run.val_data.items()
         }
-        sources |= {stream_name(name, "test"): data for name, data in self.run.test_data.items()}
+        sources |= {
+            stream_name(name, "test"): data
+            for name, data in internals_of(self.run).test_data.items()
+        }
         # Last, so that it replaces the zeroth epoch's copy.
         if self.run.train_data is not None:
             sources[TRAIN] = self.run.train_data

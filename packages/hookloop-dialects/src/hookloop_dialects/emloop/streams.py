@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hookloop.dialects import Adapter
+from hookloop.dialects import (
+    Adapter,
+    internals_of,
+)
 from hookloop.errors import HookError, nearest
 from hookloop_dialects.emloop.cycle import TRAIN, VALID, stream_name
 
@@ -31,7 +34,7 @@ class Streams:
     """
 
     def __init__(self, run: Run, *, is_test: bool = False) -> None:
-        phase, data = ("test", run.test_data) if is_test else ("val", run.val_data)
+        phase, data = ("test", internals_of(run).test_data) if is_test else ("val", run.val_data)
         default = phase if is_test else VALID
         # Of a stream that is named after its phase, hooks leave out the name.
         self.prefixes = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hookloop import Update
+from hookloop.dialects import internals_of, plan_of
 from hookloop.errors import HookError, ModelError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def left_to(maker: Hook, run: Run, update: Update) -> Update:
             "clipping and precision with Trainer(accumulate=, clip_norm=, precision=)."
         )
     for point in _GRADIENT_POINTS:
-        for hook in run.plan.calls(point).hooks:
+        for hook in plan_of(run).calls(point).hooks:
             if hook is not maker and hook.takes_part_in_training:
                 raise HookError(
                     f"The hook '{hook.name}' acts on gradients at {point}, when the hook "
@@ -68,7 +69,7 @@ def left_to(maker: Hook, run: Run, update: Update) -> Update:
             argument="step",
         )
     for name, is_set in (
-        ("accumulate", run.arguments.get("accumulate", 1) != 1),
+        ("accumulate", internals_of(run).arguments.get("accumulate", 1) != 1),
         ("clip_norm", update.clip_norm is not None),
     ):
         if is_set:

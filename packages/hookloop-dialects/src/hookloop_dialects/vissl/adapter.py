@@ -19,7 +19,14 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 from hookloop import Hook, Priority
-from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount
+from hookloop.dialects import (
+    Adapter,
+    Call,
+    Catalogued,
+    Method,
+    Mount,
+    internals_of,
+)
 from hookloop_dialects.vissl.classy_vision.generic.modes import eval_model
 from hookloop_dialects.vissl.task import Task
 
@@ -65,7 +72,7 @@ class ClassyAdapter(Adapter):
         # is written for ClassyVision, where the losses are not multiplied by the samples.
         if any(hasattr(self.foreign, event) for event in OF_VISSL):
             # A step of the user's own decides itself what the loss and the metrics get.
-            self.facade.companion.unwraps = run.loss_function is not None
+            self.facade.companion.unwraps = internals_of(run).loss_function is not None
         else:
             self.facade.companion.plain_losses.add(self.name)
         self.has_begun = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hookloop import Hook, Priority
+from hookloop.dialects import plan_of
 from hookloop_dialects.vissl.utils.perf_stats import PerfStats, PerfTimer
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class PerfWatch(Hook):
 
     def join(self, run: Run) -> None:
         """Join the run."""
-        run.plan.add(self)
-        run.plan.add(_Begin(self))
+        plan_of(run).add(self)
+        plan_of(run).add(_Begin(self))
 
     def begin(self, name: str) -> None:
         """Start the time of a part."""

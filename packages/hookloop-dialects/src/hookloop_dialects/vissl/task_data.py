@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from hookloop.dialects import internals_of
 from hookloop_dialects.vissl.task_config import TrainConfig
 from hookloop_dialects.vissl.task_parts import TaskParts
 from hookloop_dialects.vissl.views import sample_of
@@ -69,7 +70,7 @@ class TaskData(TaskParts):
             sources["train"] = self.run.train_data
         # VISSL has one kind of evaluation. Validation data, which a training uses, comes last and
         # wins.
-        for streams in (self.run.test_data, self.run.val_data):
+        for streams in (internals_of(self.run).test_data, self.run.val_data):
             if streams:
                 sources["test"] = next(iter(streams.values()))
         return sources
@@ -106,7 +107,7 @@ class TaskData(TaskParts):
         """Batches of the current phase; -1 if unknown."""
         if self.run.phase == "train":
             return self.run.progress.epoch_iters or -1
-        streams = self.run.val_data if self.run.phase == "val" else self.run.test_data
+        streams = self.run.val_data if self.run.phase == "val" else internals_of(self.run).test_data
         # All streams of a validation are one phase here.
         counts = [source.num_batches for source in streams.values()]
         return -1 if None in counts else sum(cast("list[int]", counts))

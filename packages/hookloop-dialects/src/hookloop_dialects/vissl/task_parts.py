@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects import Facade
+from hookloop.dialects import (
+    Facade,
+    internals_of,
+)
 from hookloop.errors import HookError
 from hookloop_dialects.vissl.classy_vision.meters.registry import meters_of
 from hookloop_dialects.vissl.companion import VisslCompanion
@@ -33,7 +36,7 @@ class TaskParts(Facade):
         self.config = TaskConfig(complete(run.config, complete(DEFAULTS, processes)))
         self.config.bind(run.model)
         # One object per run: hooks put modules and tensors into it.
-        self._loss = loss_module(run.loss_function)
+        self._loss = loss_module(internals_of(run).loss_function)
         enabled = self.config.find("METERS.enable_training_meter", True)
         meters = meters_of(self.config)
         self.companion = VisslCompanion(self._loss, meters, meters_train=bool(enabled))

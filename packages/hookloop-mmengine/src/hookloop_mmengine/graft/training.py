@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Data, Every, Trainer, Update, Validation
 from hookloop import hooks as native
-from hookloop.dialects import World
+from hookloop.dialects import (
+    World,
+    plan_of,
+)
 from hookloop.dialects.engine_parts import LastPointer, assume, join_divided, numbered
 from hookloop_mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop_mmengine.graft.hooks import (
@@ -261,7 +264,7 @@ class Training:
         for hook in self._adapted(added):
             while hook.name in names:
                 hook.named(f"{hook.name}_{len(names) + 1}")
-            self.run.plan.add(hook)
+            plan_of(self.run).add(hook)
             hook.attributes.settle()
 
     # --- parts

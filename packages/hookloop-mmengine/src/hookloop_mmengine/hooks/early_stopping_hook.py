@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop import Hook as NativeHook
 from hookloop import Priority
-from hookloop.dialects import Catalogued
+from hookloop.dialects import (
+    Catalogued,
+    internals_of,
+)
 from hookloop.dialects.engine_parts import infer_rule, without_phase
 from hookloop_mmengine.hooks.hook import Hook
 
@@ -98,7 +101,7 @@ class _StopEarly(NativeHook):
             _log.warning(text)
             return
         # That of the first rank, so that all stop in the same iteration.
-        reason = self._find_reason(run.ranks.share(float(metrics[monitor])))
+        reason = self._find_reason(internals_of(run).ranks.share(float(metrics[monitor])))
         if reason:
             run.stop(f"EarlyStoppingHook: {reason}", everywhere=True)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop import Hook, Priority, Save
+from hookloop.dialects import internals_of
 from hookloop.dialects.engine_parts import best_name, checkpoint_name, without_phase
 from hookloop_mmengine.facade import RunnerFacade
 
@@ -72,10 +73,12 @@ class KeepCheckpoints(Hook):
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         if not self._settings.save_best:
             return
-        facade = run.facades.get(FACADE)
+        facade = internals_of(run).facades.get(FACADE)
         # An evaluator may return None for a metric, which our own metrics cannot hold.
         raw = getattr(facade, "raw_metrics", None) or without_phase(metrics, run.phase)
-        better = run.ranks.share(self._update_scores(raw))  # The first rank decides for all.
+        better = internals_of(run).ranks.share(
+            self._update_scores(raw)
+        )  # The first rank decides for all.
         # MMEngine writes the periodic file again with the new best score; a file off the interval
         # results.
         if better and run.phase == "val" and self.last is not None:
@@ -164,6 +167,6 @@ class KeepCheckpoints(Hook):
         return next(iter(self.stores(run.dir)), None)
 
     def _put_info(self, run: Run, key: str, value: object) -> None:
-        facade = run.facades.get(FACADE)
+        facade = internals_of(run).facades.get(FACADE)
         if isinstance(facade, RunnerFacade):
             facade.message_hub.update_info(key, value)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
+from hookloop.dialects import plan_of
 from hookloop.dialects.engine_parts import adapt_all
 from hookloop_mmengine.config import Config
 from hookloop_mmengine.dist.processes import connect, get_rank, get_world_size
@@ -246,7 +247,7 @@ class Runner(RunnerSetup):
         added = adapt_all(self._listed)[len(self._native) :]
         self._native += added
         if "run" in self.__dict__ and self.run.outcome.status == "running":
-            self.run.plan.add(*added)
+            plan_of(self.run).add(*added)
             for native in added:
                 # Bound now: the point at which hooks get their runner has passed.
                 bind = getattr(native, "bind_facade", None)

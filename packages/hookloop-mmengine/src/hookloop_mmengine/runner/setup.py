@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import Data, Hook, Trainer, Validation
 from hookloop import hooks as native
+from hookloop.dialects import internals_of
 from hookloop.dialects.engine_parts import adapt_all, length_of
 from hookloop_mmengine.config import Config
 from hookloop_mmengine.dist import broadcast_object_list, master_only
@@ -274,9 +275,9 @@ class RunnerSetup(RunnerFacade):
         # MMEngine trains again in a work_dir that holds a run, which our Trainer would reject.
         trainer._session.start.adopt()
         if self._ranks is not None:  # One connection for all tasks.
-            trainer.run.ranks = self._ranks
+            internals_of(trainer.run).ranks = self._ranks
         self.run = trainer.run
-        self.run.facades[FACADE] = self
+        internals_of(self.run).facades[FACADE] = self
         if self._progress is not None:
             self._progress.max_epochs = self.run.progress.max_epochs
             self._progress.max_iters = self.run.progress.max_iters
@@ -289,7 +290,7 @@ class RunnerSetup(RunnerFacade):
 
     def _phases(self, trainer: Trainer) -> list[Phase]:
         run = trainer.run
-        return [p for p, d in (("val", run.val_data), ("test", run.test_data)) if d]  # type: ignore[misc]
+        return [p for p, d in (("val", run.val_data), ("test", internals_of(run).test_data)) if d]  # type: ignore[misc]
 
     def _detach(self, trainer: Trainer) -> None:
         self._model, self._progress = trainer.run.model, trainer.run.progress

@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hookloop import Save
-from hookloop.dialects import append, to_json
+from hookloop.dialects import (
+    append,
+    internals_of,
+    to_json,
+)
 from hookloop_dialects.imix.engine.hooks.base_hook import HookBase
 
 
@@ -83,7 +87,9 @@ class EvaluateHook(HookBase):
             # Not smoothed: a median over evaluations would hide the newest.
             trainer.log_buffer.put_scalar(name, value, smoothing_hint=False)
         # That of the first rank, so that all keep the same one.
-        score = trainer.run.ranks.share(tuple(float(value) for value in metrics.values()))
+        score = internals_of(trainer.run).ranks.share(
+            tuple(float(value) for value in metrics.values())
+        )
         if score and (self.best is None or score > self.best):
             self.best = score
             self._keep()

@@ -14,7 +14,11 @@ from torch.nn.utils import clip_grad_norm_
 
 from hookloop import Hook, Run
 from hookloop import hooks as native
-from hookloop.dialects import Catalogued, with_own_values
+from hookloop.dialects import (
+    Catalogued,
+    internals_of,
+    with_own_values,
+)
 from hookloop.errors import HookError
 from hookloop_dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
 
@@ -150,7 +154,7 @@ class _RequireHalf(Hook):
     name = "fp16_optimizer_hook"
 
     def before_train(self, run: Run) -> None:
-        if run.precision == "fp32":
+        if internals_of(run).precision == "fp32":
             raise HookError(
                 "Fp16OptimizerHook: the run has full precision. Set Trainer(precision='fp16')."
             )
