@@ -6,6 +6,7 @@ from textwrap import dedent
 
 from hookloop.engine import points
 from hookloop.engine.points import POINTS, Point
+from page_parts import filled
 
 PAGE = """\
 # Mount points
@@ -45,6 +46,15 @@ is the unit of `every` that can limit it there, in addition to time: `every = "5
 | point | when | counts |
 |---|---|---|
 {rows}
+
+## What is there
+
+What a hook has found in the run at each point: `yes` is that of the present microbatch, `last` that
+of the one before, which the engine has not replaced yet. Gradients are those that the model holds.
+
+| point | `run.phase` | `run.batch` | `run.output` | `run.loss` | gradients |
+|---|---|---|---|---|---|
+{filled}
 
 ## Points of your own
 
@@ -88,6 +98,7 @@ def page() -> str:
         elsewhere=", ".join(elsewhere),
         count=len(POINTS),
         rows="\n".join(_row(point) for point in POINTS),
+        filled=filled.rows(),
     )
 
 

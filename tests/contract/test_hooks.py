@@ -19,6 +19,7 @@ from hookloop.engine.hook import acts_at
 from hookloop.engine.plan import Plan
 from hookloop.engine.points import PointTable
 from hookloop.testing import assert_hook_contract
+from hookloop.trainer.settings import gathered
 from hookloop.writers.jsonl import JsonLines
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -153,7 +154,7 @@ def make_trainer(directory, *hooks, **options):
         "run_dir": directory,
         "seed": 3,
     }
-    return Trainer(model, hooks=hooks, **(parts | options))
+    return Trainer(model, hooks=hooks, **gathered(parts | options))
 
 
 @every_hook

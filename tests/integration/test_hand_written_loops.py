@@ -80,7 +80,7 @@ ROWS = {
     "the same in workers": {"data": lambda: load(draws=True, num_workers=2)},
     'the same in workers, `Data(seed_samples="workers")`': {
         "data": lambda: load(draws=True, num_workers=2),
-        "options": {"data.seed_samples": "workers"},
+        "options": {"data": {"seed_samples": "workers"}},
     },
     "a validation after each epoch": {"val": lambda: load(shuffle=False)},
     "the same, shuffled and with workers": {"val": lambda: load(num_workers=2)},
@@ -148,7 +148,7 @@ def by_hand(*, twice, data=load, val=None, read=iter, accumulate=1, clip_norm=No
     return [parameter.tolist() for parameter in model.parameters()]
 
 
-def by_trainer(*, seed, data=load, val=None, read=None, options=None, **settings):
+def by_trainer(*, seed, data=load, val=None, read=None, options=None, mix=None, **settings):
     seed_all()
     model, optimizer = build()
     with tempfile.TemporaryDirectory() as folder:
@@ -161,6 +161,7 @@ def by_trainer(*, seed, data=load, val=None, read=None, options=None, **settings
             max_epochs=EPOCHS,
             seed=seed,
             run_dir=Path(folder) / "run",
+            **({"data": {"mix": mix}} if mix else {}),
             **settings,
             **{"default_hooks": False, **(options or {})},
         ).train()

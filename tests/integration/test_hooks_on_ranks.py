@@ -31,6 +31,7 @@ from hookloop.hooks import (
     StopOnNaN,
     StopOnPlateau,
 )
+from hookloop.trainer.settings import gathered
 
 # The contract suite runs every hook on two ranks in each run of the tests.
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -70,7 +71,7 @@ def make_trainer(directory, *hooks, norm=False, **options):
         "run_dir": directory,
         "seed": 3,
     }
-    return Trainer(model, hooks=hooks, **(parts | options))
+    return Trainer(model, hooks=hooks, **gathered(parts | options))
 
 
 def plain_model():

@@ -144,15 +144,14 @@ CELLS = {
     },
     "samples seeded by workers": {
         "train_data": lambda: loader(Samples(augment=True), num_workers=1),
-        "data.seed_samples": "workers",
+        "data": {"seed_samples": "workers"},
     },
     "accumulation": {"accumulate": 3},
     "average": {"hooks": lambda: [hooks.AverageWeights()]},
     "validation": {"val_data": lambda: loader(Samples(count=16)), "val_every": "7 iters"},
     "streams": {
         "train_data": lambda: {"a": loader(), "b": loader(Samples(count=40))},
-        "data.mix": {"a": 3, "b": 1},
-        "data.epoch_iters": 11,
+        "data": {"mix": {"a": 3, "b": 1}, "epoch_iters": 11},
     },
     "weighted": {"train_data": lambda: loader(sampler=WeightedRandomSampler(torch.ones(88), 88))},
     "own sampler": {"train_data": lambda: loader(sampler=Own())},

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import Hook, Trainer
 from hookloop.hooks import SaveCheckpoint
+from hookloop.trainer.settings import gathered
 
 
 class NoteStreams(Hook):
@@ -53,7 +54,7 @@ def make(run_dir, mix, *, cut=None, resume=None, workers=0, data=None, hooks=(),
         default_hooks=False,
         run_dir=run_dir,
         resume=resume,
-        **(settings | options),
+        **gathered(settings | options),
     )
 
 

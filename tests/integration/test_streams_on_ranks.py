@@ -64,7 +64,7 @@ def streams(sizes=(8, 6), workers=0, **options):
 
 def train_streams(run_dir, mix, *, hooks=(), step=of_each, model=Plain, sizes=(8, 6), **changes):
     seen = Seen()
-    settings = {"train_data": streams(sizes), "data.mix": mix, "loss": None, "step": step}
+    settings = {"train_data": streams(sizes), "data": {"mix": mix}, "loss": None, "step": step}
     result = train(run_dir, model=model, names=False, hooks=[seen, *hooks], **(settings | changes))
     return {**result, "seen": seen.seen}
 
@@ -186,7 +186,7 @@ class NameStreams(Hook):
 def test_each_microbatch_of_a_group_is_said_to_be_of_its_stream(tmp_path):
     def train_drawn():
         names = NameStreams()
-        mixed = {"train_data": streams((6, 6)), "data.mix": {"a": 1, "b": 1}, "accumulate": 3}
+        mixed = {"train_data": streams((6, 6)), "data": {"mix": {"a": 1, "b": 1}}, "accumulate": 3}
         train(tmp_path / "run", model=Plain, names=False, hooks=[names], max_epochs=1, **mixed)
         return names.seen
 

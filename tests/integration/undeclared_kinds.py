@@ -1223,7 +1223,7 @@ def module_in_evaluation_mode():
             if run.progress.iter == 2:
                 run.model.norm.eval()
 
-    return {**of_model(Model()), "hooks": [Once()], "data.epoch_iters": 20}
+    return {**of_model(Model()), "hooks": [Once()], "data": {"epoch_iters": 20}}
 
 
 @dataclass(frozen=True)
@@ -1250,7 +1250,7 @@ def module_of_a_preparation():
             super().__init__()
             self.register_buffer("calls", torch.zeros(()))
 
-    return {**of_model(Net()), "setup.prepare": [Smoothed(Counter())]}
+    return {**of_model(Net()), "setup": {"prepare": [Smoothed(Counter())]}}
 
 
 # --- optimizers and schedules -------------------------------------------------------------------
@@ -1396,7 +1396,7 @@ def data_that_a_hook_replaced():
             if run.progress.iter == 2:
                 run.train_data.replace(self.other, now=True)
 
-    return {**of_data(Samples()), "hooks": [Other()], "data.epoch_iters": 20}
+    return {**of_data(Samples()), "hooks": [Other()], "data": {"epoch_iters": 20}}
 
 
 @kind

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from hookloop import Hook, Trainer
 from hookloop.hooks import RecomputeBatchNorm, SaveCheckpoint
 from hookloop.requests import without
+from hookloop.trainer.settings import gathered
 
 
 class Counter(torch.nn.Module):
@@ -120,7 +121,7 @@ def train(run_dir, *asked, loader="shuffled", hooks=(), **options):
         optimizer=optimizer,
         run_dir=run_dir,
         hooks=[ask, *hooks],
-        **settings,
+        **gathered(settings),
     )
     trainer.train()
     return {name: one.clone() for name, one in model.state_dict().items()}, ask

@@ -75,7 +75,11 @@ def test_the_workers_of_each_rank_continue_where_they_were():
     def work():
         def make_run():
             loader = make_loader(batch_size=4, num_workers=1)
-            options = {"train_data": loader, "data.seed_samples": "workers", "default_hooks": False}
+            options = {
+                "train_data": loader,
+                "data": {"seed_samples": "workers"},
+                "default_hooks": False,
+            }
             return make(None, resume=None, **options)[0].run
 
         run = make_run()

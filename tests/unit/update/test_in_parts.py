@@ -235,7 +235,7 @@ def test_what_cannot_be_repeated_is_rejected_before_the_start(options, message):
     ],
 )
 def test_ranks_that_would_wait_for_each_other_are_rejected(options, reason):
-    streams = {"train_data": {"a": make_data(24, 8)}} if "mix" in options else {}
+    streams = {"train_data": {"a": make_data(24, 8)}} if "data.mix" in options else {}
     with assume(World(0, 2, 0, 2)):
         trainer = make_trainer(accumulate="auto", **streams, **options)
     with pytest.raises(ModelError, match=f"does not work on 2 ranks.*{reason}.*Write a") as caught:
