@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.config.replaying import replay
+    from hookloop.config.replaying import replay, samples
     from hookloop.engine.hook import Hook, Priority
     from hookloop.engine.points import Point
     from hookloop.engine.progress import Progress
@@ -100,6 +100,7 @@ __all__ = [
     "limit",
     "load",
     "replay",
+    "samples",
     "short_run",
 ]
 
@@ -116,7 +117,7 @@ _NAMES_BY_MODULE = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.config.replaying": ("replay",),
+    "hookloop.config.replaying": ("replay", "samples"),
     "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
     "hookloop.engine.points": ("Point",),

@@ -56,6 +56,7 @@ def train(directory, *, rate, **options):
             EmitText(),
             hooks.StopAfter(epochs=9),
             hooks.RecordHookTimes(file=None),  # In so short a run nothing else is measured.
+            hooks.RecordFingerprints(every=1),
             hooks.WriteTrackio(),
         ],
         **options,
@@ -134,6 +135,12 @@ def test_the_page_describes_the_lines_of_the_metrics(run):
     assert {json.loads(line)["phase"] for line in lines} == {"train", "val", "test"}
 
 
+def test_the_page_describes_fingerprints(run):
+    lines = (run / "fingerprints.jsonl").read_text(encoding="utf-8").splitlines()
+    written = {path for line in lines for path in json.loads(line)}
+    compare(written, described("fingerprints.jsonl"))
+
+
 class ValidateAndGoBack(Hook):
     takes_part_in_training = True
 
@@ -147,7 +154,7 @@ class ValidateAndGoBack(Hook):
 
 def test_the_page_describes_the_record_of_interventions(tmp_path, run):
     shuffled = DataLoader(make_classes().dataset, batch_size=4, sampler=OwnOrder(12))
-    options = {"train_data": shuffled, "run_dir": tmp_path, "config": {"note": 1}}
+    options = {"train_data": shuffled, "run_dir": tmp_path, "setup": {"config": {"note": 1}}}
     default_hooks = {"console": None, "checkpoint": hooks.SaveCheckpoint()}
     for end in ({"max_epochs": 3}, {"max_epochs": 4, "resume": True}):
         make_classifier(
@@ -160,7 +167,7 @@ def test_the_page_describes_the_record_of_interventions(tmp_path, run):
     written = {path for line in lines for path in paths(line)}
     written = {path for path in written if path.partition(".")[0] not in as_in}
     # A request is in the tests of the hook that answers it.
-    compare(written, described("interventions.jsonl"), {"do", "by", "torch", "same"})
+    compare(written, described("interventions.jsonl"), {"do", "by", "torch", "same", "short"})
     named = re.search(r"^\| (`torch`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert named is not None and set(re.findall(r"`(\w+)`", named[1])) == as_in
     starts = [line for line in lines if line["what"] == "start"]

@@ -19,6 +19,7 @@ from hookloop.runs.layout import RunDir
 from hookloop.runs.moved_settings import moved
 from hookloop.short_runs.replay import Make, Replay, replay_run
 from hookloop.short_runs.route import Line, ReplayError, Route, find_routes, parse_span
+from hookloop.short_runs.samples import Samples, find_samples
 from hookloop.short_runs.scratch import scratch_directory
 from hookloop.trainer.adapters import adapt_all
 
@@ -134,3 +135,28 @@ def _hooks(route: Route, hooks: Sequence[Hook | str]) -> list[Hook]:
         made = [builder.make(part) for part in builder.blueprint.hooks]
     built = iter(adapt_all(cast("list[Hook]", made)))
     return [next(built) if isinstance(one, str) else one for one in hooks]
+
+
+def samples(
+    run_dir: str | Path,
+    *,
+    at: int | str | Sequence[int],
+    make: Callable[[Path], Mapping[str, object]] | None = None,
+) -> Samples:
+    """Return which samples an iteration of a run had, without training.
+
+    The loop is walked again from the checkpoint before, or from the beginning: samplers draw the
+    orders that the record of the run has, and no sample is loaded.
+
+    Args:
+        run_dir: The run.
+        at: An iteration, or the first and the last of several: ``1234``, ``"1200:1300"``.
+        make: Returns the arguments of the Trainer of a script, given a directory; for a run without
+            a config.
+
+    Raises:
+        ReplayError: If they cannot be found so, with the reason.
+    """
+    first, last = parse_span(at)
+    routes = find_routes(run_dir, first, last)
+    return find_samples(_of_script(make) if make is not None else _of_config(routes[0]), routes)

@@ -186,9 +186,9 @@ class Stream:
         self._notes.keep(most)
 
     def noted_indices(self, count: int) -> list[object] | None:
-        """Return the indices of the last batches of the pass; None if they are not known."""
+        """Return the indices of the last batches that were read; None if they are not known."""
         at = self.at
-        return self._notes.of(at.passes, at.batches - count, at.batches) if self._notes else None
+        return None if self._notes is None else self._notes.before(at.passes, at.batches, count)
 
     def set_epoch(self, epoch: int) -> None:
         """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""

@@ -14,7 +14,7 @@ import logging
 import os
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -45,6 +45,7 @@ class Interventions:
         self._file: Path | None = None
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
         self._has_failed = False
+        self._last_words: list[Callable[[], None]] = []
 
     @property
     def is_open(self) -> bool:
@@ -55,8 +56,15 @@ class Interventions:
         """Write to the directory of a run from now on."""
         self._file = run.interventions_file
 
+    def before_close(self, add: Callable[[], None]) -> None:
+        """Let somebody add what is not written yet, before the record is closed."""
+        self._last_words.append(add)
+
     def close(self) -> None:
         """Write no more."""
+        for add in self._last_words:
+            add()
+        self._last_words = []
         self._write()
         self._file = None
         self._waiting.clear()

@@ -227,7 +227,7 @@ class _Replaying:
         left_out: dict[str, str] = {}
         apart: set[str] = set()
         wanted = [(one, self._load(one)) for one in route.checkpoints if one.kind == "periodic"]
-        with scratch_directory("replay") as folder, _quiet():
+        with scratch_directory("replay") as folder, quiet():
             place: Saved | Path | None = route.checkpoint
             for number, stretch in enumerate(route.stretches):
                 directory = Path(folder) / str(number) / "run"
@@ -647,7 +647,7 @@ def _seconds(value: float | None) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Leave out what a resume says: that it has another config is why it is made."""
     level = _log.level
     _log.setLevel(max(level, logging.ERROR))

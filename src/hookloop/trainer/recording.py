@@ -6,12 +6,16 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from functools import partial
 from operator import eq
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.store.ancestry import path_from
-from hookloop.data.position.origin import names_of_origin, states_of
+from hookloop.data.position.origin import (
+    draws_one_seed,
+    first_seeds,
+    names_of_origin,
+    states_of,
+)
 from hookloop.hooks.measuring.record_environment import describe_torch
 from hookloop.runs.environment import variables
 from hookloop.runs.interventions import last_start, packed
@@ -60,7 +64,9 @@ def record_start(
             values = {"key": path, "old": written(old), "new": written(new), "how": "started"}
             run._internals.interventions.add("change", now, **values)
     for stream in run.train_data.parts() if run.train_data is not None else ():
-        stream.when_begun(partial(_Passes(run).note, stream))
+        passes = _Passes(run, stream)
+        stream.when_begun(passes.note)
+        run._internals.interventions.before_close(passes.end)
 
 
 def _describe_start(
@@ -109,20 +115,26 @@ class _Passes:
 
     Args:
         run: The run.
+        stream: The data.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, stream: Stream) -> None:
         self._run = run
+        self._stream = stream
         self._last: int | None = None
+        self._short: list[list[int]] = []
         self._written: dict[str, bytes] = {}
 
-    def note(self, stream: Stream) -> None:
+    def note(self) -> None:
         """Record the pass that begins now."""
+        stream = self._stream
         run, now = self._run, self._run.progress.iter
-        if self._last is not None and 0 <= now - self._last < BETWEEN_PASSES:
-            return
         began = stream.at.began
         if began is None:
+            return
+        if self._last is not None and 0 <= now - self._last < BETWEEN_PASSES:
+            if draws_one_seed(stream.data):
+                self._short.append([stream.passes, now, *first_seeds(began)])
             return
         known = stream.current.reader.draws_from
         names = names_of_origin(stream.data, stream.generators(), known)
@@ -137,7 +149,9 @@ class _Passes:
                 kept[name] = state
         self._written |= {name: digests[name] for name in kept}
         self._last = now
-        more = {"same": same, "left_out": [name for name in moved if name not in kept]}
+        short, self._short = self._short, []
+        left_out = [name for name in moved if name not in kept]
+        more = {"same": same, "left_out": left_out, "short": short}
         run._internals.interventions.add(
             "pass",
             now,
@@ -146,6 +160,14 @@ class _Passes:
             drawn_from=kept,
             **{name: names for name, names in more.items() if names},
         )
+
+    def end(self) -> None:
+        """Record the short passes since the last line."""
+        if short := self._short:
+            self._short = []
+            self._run._internals.interventions.add(
+                "pass", self._run.progress.iter, data=self._stream.name, short=short
+            )
 
 
 def record_end(run: Run) -> None:

@@ -119,7 +119,9 @@ def test_an_order_that_is_fixed_needs_no_state_and_short_passes_have_few_lines(t
     assert [one["drawn_from"] for one in lines(tmp_path / "fixed", "pass")] == [{}, {}, {}]
     short = DataLoader(Noting(4), batch_size=4, shuffle=True)
     train(tmp_path / "short", data=short, max_epochs=50)
-    assert [one["iter"] for one in lines(tmp_path / "short", "pass")] == [0, 10, 20, 30, 40]
+    assert [one["iter"] for one in lines(tmp_path / "short", "pass")] == [0, 10, 20, 30, 40, 50]
+    last = lines(tmp_path / "short", "pass")[-1]  # Of the passes since the last line.
+    assert [one[:2] for one in last["short"]] == [[n + 1, n] for n in range(41, 50)]
 
 
 def test_a_start_says_how_the_run_was_trained_and_what_is_different_this_time(tmp_path):

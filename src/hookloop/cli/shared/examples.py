@@ -50,6 +50,7 @@ EXAMPLES = {
         "hookloop fork runs/one@1200 seed=1 --iters 300",
     ),
     "tree": ("hookloop tree", "hookloop tree runs --metric val/loss"),
+    "samples": ("hookloop samples runs/one --iter 1234",),
     "verify-resume": ("hookloop verify-resume config.yaml --kills 5",),
     "kill-test": ("hookloop kill-test config.yaml --ranks 4 --mtbf 20s --kills 20",),
     "verify-hooks": ("hookloop verify-hooks config.yaml",),

@@ -19,11 +19,12 @@ class NotedIndices:
         """Keep what a batch of a pass consists of."""
         self._held.append((passes, batch, group))
 
-    def of(self, passes: int, first: int, end: int) -> list[object] | None:
-        """Return what some batches of a pass consist of; None if that is not known."""
+    def before(self, passes: int, end: int, count: int) -> list[object] | None:
+        """Return what the last batches before one of a pass consist of; None if it is not known."""
         found = {
-            batch: group
+            (in_pass, batch): group
             for in_pass, batch, group in self._held
-            if in_pass == passes and first <= batch < end
+            if (in_pass, batch) < (passes, end)
         }
-        return [found[batch] for batch in range(first, end)] if len(found) == end - first else None
+        newest = [found[place] for place in sorted(found)[len(found) - count :]]
+        return newest if len(newest) == count else None

@@ -8,7 +8,13 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+)
 
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.exactness import why_inexact
@@ -62,3 +68,23 @@ def states_of(began: GeneratorStates, names: Iterable[str]) -> Iterator[tuple[st
             yield name, own[int(number)].numpy().tobytes()
         else:
             yield name, cast("Tensor", began.state[name]).numpy().tobytes()
+
+
+def draws_one_seed(data: Iterable[object]) -> bool:
+    """Return whether torch's random sampler draws the order of a pass from one random number."""
+    if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset):
+        return False
+    kinds = {type(one) for one in samplers_of(data)}
+    random = [one for one in samplers_of(data) if type(one) is RandomSampler]
+    own = data.generator is not None or any(one.generator is not None for one in random)
+    return bool(random) and kinds <= {RandomSampler, BatchSampler} and not own
+
+
+def first_seeds(began: GeneratorStates) -> list[int]:
+    """Return the first two numbers that torch's generator gives: the loader's, and the sampler's.
+
+    A loader with persistent workers draws none of its own after the first pass.
+    """
+    generator = torch.Generator()
+    generator.set_state(cast("Tensor", began.state["torch"]))
+    return [int(torch.empty((), dtype=torch.int64).random_(generator=generator)) for _ in range(2)]

@@ -168,7 +168,7 @@ class RecordFingerprints(Hook):
             "optimizers": found.get("optimizers"),
             "buffers": found["buffers"],
             "generators": dict(zip(own, texts[len(names) :], strict=True)),
-            "samples": _samples(run),
+            "samples": hash_of_samples(run),
         }
 
     def _add(self, run: Run, line: dict[str, object]) -> None:
@@ -244,7 +244,7 @@ def _generators(run: Run) -> Iterator[tuple[str, bytes]]:
         yield "data", b"".join(one.get_state().numpy().tobytes() for one in own)
 
 
-def _samples(run: Run) -> str | None:
+def hash_of_samples(run: Run) -> str | None:
     """Return a hash of the samples of this iteration, over all ranks, by number or by position."""
     data = run.train_data
     if data is None:
