@@ -207,7 +207,7 @@ class LookAtSamples(Hook):
     def _look_alone(self, run: Run, update: Update) -> None:
         count = size_of(run.batch)
         self._alone, self._alone_gradients, self._whole = [None] * count, [], None
-        if run.shards is not None:
+        if run._internals.shards is not None:
             self._tell("the model is sharded: no rank can compute a sample alone")
             return
         # A loss that no rows are known of has no other gradient.
@@ -258,11 +258,13 @@ class LookAtSamples(Hook):
 
     @contextmanager
     def _without_trace(self, run: Run) -> Iterator[None]:
-        modules = modules_of(run.model, run.loss_function, *run.undeclared.modules())
+        modules = modules_of(
+            run.model, run._internals.loss_function, *run._internals.undeclared.modules()
+        )
         kept = [
             keep_buffers(modules),
             keep_modes(modules),
-            run.undeclared.keep_from_evaluation(removes_new=True),
+            run._internals.undeclared.keep_from_evaluation(removes_new=True),
         ]
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "metrics")}
         run.metrics = MetricStore()
