@@ -26,7 +26,7 @@ SPREAD := --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check long ranks quick golden shape format board screenshots bench faults sample pages docs docs-serve graft peers downstream clean
+.PHONY: help install demo test check long ranks quick golden shape format board screenshots bench faults evidence release-check sample pages docs docs-serve graft peers downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -123,6 +123,13 @@ bench: $(BENCH)/.installed $(INSTALLED) board ## Measure what an iteration costs
 
 faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks, KILLS=100 times
 	$(BIN)/python scripts/faults.py $(if $(RANKS),--ranks $(RANKS)) $(if $(KILLS),--kills $(KILLS))
+
+evidence: $(INSTALLED) ## Measure again what the README claims; CLAIM=exactness, or all of them
+	$(BIN)/python scripts/evidence.py $(CLAIM)
+	$(BIN)/python scripts/make_docs.py
+
+release-check: $(INSTALLED) board ## Build all distributions twice and compare; TAG=v0.3.0 checks the tag
+	$(BIN)/python scripts/release_check.py $(if $(TAG),--tag $(TAG))
 
 # Five minutes: what the README of the example shows, which a test compares with this file.
 sample: $(RUNNABLE) ## Train the small GPT of the examples, and keep the last function that it wrote
