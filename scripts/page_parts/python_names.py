@@ -19,7 +19,6 @@ MODULES = {
     "hookloop.testing": "What a project needs to test its hooks.",
     "hookloop.errors": "What the engine raises when its user has to change something.",
     "hookloop.dialects": "What a dialect, the adapter of a foreign hook system, is made of.",
-    "hookloop.dialects.engine_parts": "What a graft takes of the engine.",
 }
 """The modules with public names. Hooks have a page of their own."""
 

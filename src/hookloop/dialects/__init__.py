@@ -18,6 +18,7 @@ What a dialect is made of, for packages that bring one:
     Facade          the run in the form that foreign hooks expect; ForeignAttributeError names
                     what it does not offer
     Companion       a native hook that keeps what the hooks of a dialect share in a run
+    Driven          a Trainer that the runner of another system drives
     Catalogued      a foreign hook whose work native hooks do
     ConfigView      a config with attributes and items
 """
@@ -30,13 +31,16 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop import beside
 from hookloop.lazy import load_name
-from hookloop.trainer.adapters import Dialect, adapt, dialect_of, named
+from hookloop.trainer.adapters import Dialect, adapt, adapt_all, dialect_of, named
 from hookloop.trainer.adapters import dialects as installed
 
 if TYPE_CHECKING:
-    from hookloop.data.batch import is_pair, is_scalar, size_of
+    from hookloop.checkpoint.choose import trusted_location
+    from hookloop.checkpoint.store.ours import is_checkpoint_file
+    from hookloop.data.batch import is_pair, is_scalar, pair_of, size_of
     from hookloop.data.mixing.mixture import TrainingStream
-    from hookloop.data.portable import write_portable
+    from hookloop.data.portable import to_portable, write_portable
+    from hookloop.data.position.measures import length_of
     from hookloop.data.random.states import GeneratorStates, seed_all
     from hookloop.data.stream import Stream
     from hookloop.dialects.adapter import (
@@ -50,12 +54,15 @@ if TYPE_CHECKING:
         overridden,
     )
     from hookloop.dialects.aliases import Alias
+    from hookloop.dialects.changed_attributes import ChangedAttributes
     from hookloop.dialects.companion import Companion, facade_in
     from hookloop.dialects.config_view import ConfigView, with_own_values
+    from hookloop.dialects.driven import Driven
     from hookloop.dialects.grafts import Graft, Grafts
     from hookloop.dialects.lazy import import_name, lazy_names
     from hookloop.dialects.left_to_loop import LeftToLoop
     from hookloop.dialects.names import Names
+    from hookloop.dialects.places import place_of
     from hookloop.dialects.waiting import Waiting
     from hookloop.engine.checks import matches
     from hookloop.engine.hook import Call
@@ -68,10 +75,13 @@ if TYPE_CHECKING:
         class_scores,
         confusion_matrix,
     )
+    from hookloop.metrics.meters import Meters
     from hookloop.metrics.moments import Moments
     from hookloop.metrics.series import Series
     from hookloop.metrics.store import MetricStore
-    from hookloop.parallel.world import World
+    from hookloop.parallel.ranks import Ranks
+    from hookloop.parallel.replicated import Replica
+    from hookloop.parallel.world import World, choose_device
     from hookloop.runs.csv_cells import safe_row
     from hookloop.runs.files import (
         append,
@@ -81,9 +91,11 @@ if TYPE_CHECKING:
         write_bytes,
         write_text,
     )
+    from hookloop.runs.log import LogFile
     from hookloop.runs.plain_yaml import dump as dump_yaml
     from hookloop.runs.plain_yaml import number_floats
     from hookloop.runs.records import plain, to_json
+    from hookloop.runs.run_log import note_in_log
     from hookloop.trainer.default_hooks import KNOWN_HOOKS
     from hookloop.writers.base import require
 
@@ -195,19 +207,25 @@ _PATHS = {
     "Average": "hookloop.metrics.confusion:Average",
     "Call": "hookloop.engine.hook:Call",
     "Catalogued": "hookloop.dialects.adapter:Catalogued",
+    "ChangedAttributes": "hookloop.dialects.changed_attributes:ChangedAttributes",
     "Companion": "hookloop.dialects.companion:Companion",
     "ConfigView": "hookloop.dialects.config_view:ConfigView",
+    "Driven": "hookloop.dialects.driven:Driven",
     "Facade": "hookloop.dialects.adapter:Facade",
     "ForeignAttributeError": "hookloop.dialects.adapter:ForeignAttributeError",
     "GeneratorStates": "hookloop.data.random.states:GeneratorStates",
     "Graft": "hookloop.dialects.grafts:Graft",
     "KNOWN_HOOKS": "hookloop.trainer.default_hooks:KNOWN_HOOKS",
     "LeftToLoop": "hookloop.dialects.left_to_loop:LeftToLoop",
+    "LogFile": "hookloop.runs.log:LogFile",
+    "Meters": "hookloop.metrics.meters:Meters",
     "Method": "hookloop.dialects.adapter:Method",
     "MetricStore": "hookloop.metrics.store:MetricStore",
     "Moments": "hookloop.metrics.moments:Moments",
     "Mount": "hookloop.dialects.adapter:Mount",
     "Names": "hookloop.dialects.names:Names",
+    "Ranks": "hookloop.parallel.ranks:Ranks",
+    "Replica": "hookloop.parallel.replicated:Replica",
     "Series": "hookloop.metrics.series:Series",
     "Stream": "hookloop.data.stream:Stream",
     "TrainingStream": "hookloop.data.mixing.mixture:TrainingStream",
@@ -217,29 +235,37 @@ _PATHS = {
     "append": "hookloop.runs.files:append",
     "average_scores": "hookloop.metrics.confusion:average_scores",
     "base_of": "hookloop.dialects.adapter:base_of",
+    "choose_device": "hookloop.parallel.world:choose_device",
     "class_scores": "hookloop.metrics.confusion:class_scores",
     "confusion_matrix": "hookloop.metrics.confusion:confusion_matrix",
     "drafted": "hookloop.runs.files:drafted",
     "dump_yaml": "hookloop.runs.plain_yaml:dump",
     "facade_in": "hookloop.dialects.companion:facade_in",
     "import_name": "hookloop.dialects.lazy:import_name",
+    "is_checkpoint_file": "hookloop.checkpoint.store.ours:is_checkpoint_file",
     "is_pair": "hookloop.data.batch:is_pair",
     "is_scalar": "hookloop.data.batch:is_scalar",
     "lazy_names": "hookloop.dialects.lazy:lazy_names",
+    "length_of": "hookloop.data.position.measures:length_of",
     "make_folder": "hookloop.runs.files:make_folder",
     "internals_of": "hookloop.engine.internals:internals_of",
     "matches": "hookloop.engine.checks:matches",
+    "note_in_log": "hookloop.runs.run_log:note_in_log",
     "number_floats": "hookloop.runs.plain_yaml:number_floats",
     "open_to_append": "hookloop.runs.files:open_to_append",
     "output_of": "hookloop.engine.outputs:output_of",
     "plan_of": "hookloop.engine.internals:plan_of",
     "overridden": "hookloop.dialects.adapter:overridden",
+    "pair_of": "hookloop.data.batch:pair_of",
+    "place_of": "hookloop.dialects.places:place_of",
     "plain": "hookloop.runs.records:plain",
     "require": "hookloop.writers.base:require",
     "safe_row": "hookloop.runs.csv_cells:safe_row",
     "seed_all": "hookloop.data.random.states:seed_all",
     "size_of": "hookloop.data.batch:size_of",
     "to_json": "hookloop.runs.records:to_json",
+    "to_portable": "hookloop.data.portable:to_portable",
+    "trusted_location": "hookloop.checkpoint.choose:trusted_location",
     "with_own_values": "hookloop.dialects.config_view:with_own_values",
     "write_bytes": "hookloop.runs.files:write_bytes",
     "write_portable": "hookloop.data.portable:write_portable",
@@ -263,19 +289,25 @@ __all__ = [
     "Average",
     "Call",
     "Catalogued",
+    "ChangedAttributes",
     "Companion",
     "ConfigView",
     "Dialect",
+    "Driven",
     "Facade",
     "ForeignAttributeError",
     "GeneratorStates",
     "Graft",
     "LeftToLoop",
+    "LogFile",
+    "Meters",
     "Method",
     "MetricStore",
     "Moments",
     "Mount",
     "Names",
+    "Ranks",
+    "Replica",
     "Series",
     "Stream",
     "TrainingStream",
@@ -283,10 +315,12 @@ __all__ = [
     "World",
     "accuracy",
     "adapt",
+    "adapt_all",
     "alias",
     "append",
     "average_scores",
     "base_of",
+    "choose_device",
     "class_scores",
     "confusion_matrix",
     "dialect_of",
@@ -297,15 +331,20 @@ __all__ = [
     "import_name",
     "installed",
     "internals_of",
+    "is_checkpoint_file",
     "is_pair",
     "is_scalar",
     "lazy_names",
+    "length_of",
     "make_folder",
     "matches",
+    "note_in_log",
     "number_floats",
     "open_to_append",
     "output_of",
     "overridden",
+    "pair_of",
+    "place_of",
     "plain",
     "plan_of",
     "require",
@@ -313,6 +352,8 @@ __all__ = [
     "seed_all",
     "size_of",
     "to_json",
+    "to_portable",
+    "trusted_location",
     "with_own_values",
     "write_bytes",
     "write_portable",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hookloop.runs.checkpoint_names import (
         MANIFEST as CHECKPOINT_MANIFEST,
     )
+    from hookloop.runs.checkpoint_names import best_name, checkpoint_name
     from hookloop.runs.checksum import find_damage
     from hookloop.runs.config_values import is_whole, parse_config, read_config
     from hookloop.runs.csv_cells import read_cell, safe_cell
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from hookloop.runs.lock import LOCK as RUN_LOCK
     from hookloop.runs.metrics_file import LONGEST_LINE, STAMPS
     from hookloop.runs.plain_yaml import key_lines
-    from hookloop.runs.policy import Rule, is_of_machine, rule_of
+    from hookloop.runs.policy import Rule, infer_rule, is_of_machine, rule_of
     from hookloop.runs.reader import (
         SWEEP as SWEEP_FILE,
     )
@@ -77,12 +78,15 @@ __all__ = [
     "RunRow",
     "RunSummary",
     "ask",
+    "best_name",
+    "checkpoint_name",
     "differing",
     "differing_keys",
     "find_damage",
     "find_runs",
     "has_secrets",
     "history",
+    "infer_rule",
     "is_of_machine",
     "is_whole",
     "key_lines",
@@ -124,6 +128,10 @@ _NAMES_BY_MODULE = {
         "ask",
     ),
     "hookloop.runs.changes": ("read_changes",),
+    "hookloop.runs.checkpoint_names": (
+        "best_name",
+        "checkpoint_name",
+    ),
     "hookloop.runs.checksum": ("find_damage",),
     "hookloop.runs.config_values": (
         "is_whole",
@@ -158,6 +166,7 @@ _NAMES_BY_MODULE = {
     "hookloop.runs.plain_yaml": ("key_lines",),
     "hookloop.runs.policy": (
         "Rule",
+        "infer_rule",
         "is_of_machine",
         "rule_of",
     ),

@@ -155,6 +155,12 @@ def current_logs() -> list[RunLog]:
     return [current] if current in logs else logs
 
 
+def note_in_log(text: str) -> None:
+    """Add lines to the log of the current run, or to all open logs if the run is not known."""
+    for log in current_logs():
+        log.note(text)
+
+
 def logged(items: Iterator[T]) -> Iterator[T]:
     """Yield items; messages from producing them belong to the run that is current now.
 

@@ -140,5 +140,6 @@ def test_checkpoints_of_ours_are_known_by_what_is_in_them(tmp_path, place):
     assert is_ours(storage, "epoch_2.pth")
     assert not is_ours(storage, "checkpoints.json") and not is_ours(storage, "../run/epoch_2.pth")
     torch.save({"state_dict": {}, "meta": {}}, tmp_path / "mmengine.pth")
-    assert is_checkpoint_file(tmp_path / "mmengine.pth")
+    assert is_checkpoint_file(tmp_path / "mmengine.pth", ("state_dict", "meta"))
+    assert not is_checkpoint_file(tmp_path / "mmengine.pth")
     assert not is_checkpoint_file(tmp_path / "run/summary.json")

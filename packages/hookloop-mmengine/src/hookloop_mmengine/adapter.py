@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop import Hook, Priority
 from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of, overridden
-from hookloop.dialects.engine_parts import without_phase
 from hookloop_mmengine.checkpoint_view import checkpoint_view
 from hookloop_mmengine.dialect import MMENGINE
 from hookloop_mmengine.dist.results import samples
 from hookloop_mmengine.facade import RunnerFacade
 from hookloop_mmengine.hooks.replaceable import Replaceable
-from hookloop_mmengine.shared_results import share_metrics
+from hookloop_mmengine.shared_results import share_metrics, without_phase
 
 if TYPE_CHECKING:
     from hookloop import Run

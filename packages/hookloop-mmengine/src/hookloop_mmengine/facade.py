@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from hookloop import Save
-from hookloop.dialects import (
-    Adapter,
-    internals_of,
-    plan_of,
-)
-from hookloop.dialects.engine_parts import adapt_all
+from hookloop.dialects import Adapter, adapt_all, internals_of, plan_of
 from hookloop_mmengine.facade_parts import RunnerParts
 from hookloop_mmengine.hub_filling import begin_filling, is_mentioned
 from hookloop_mmengine.logging import MessageHub

@@ -7,19 +7,34 @@ from typing import TYPE_CHECKING, Self, cast
 
 import torch
 
-from hookloop import Priority
+from hookloop import Hook, Priority
 from hookloop.dialects import internals_of, plan_of
-from hookloop.dialects.engine_parts import FunctionHook
 from hookloop.errors import HookError
 from hookloop_mmengine.loader_view import loader_view
 
 if TYPE_CHECKING:
     from hookloop import Run
     from hookloop.dialects import Stream, TrainingStream
-    from hookloop.dialects.engine_parts import Batches
     from hookloop_mmengine.facade import RunnerFacade
 
 STOP = "mmengine_stop"
+
+
+class _StopAfterEpoch(Hook):
+    """Ends the training after the epoch.
+
+    Args:
+        reason: Why, for the log.
+    """
+
+    name = STOP
+    priority = Priority.LOWEST
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def after_train_epoch(self, run: Run) -> None:
+        run.stop(self._reason)
 
 
 class LoopView:
@@ -76,7 +91,7 @@ class EvaluationLoopView(LoopView):
     def _switch_to(self, data: object) -> None:
         # MMEngine has one validation set, so only the first stream is replaced.
         for source in self._streams().values():
-            source.replace(cast("Batches", data))
+            source.replace(cast("Iterable[object]", data))
             break
 
     def _stream(self) -> TrainingStream | None:
@@ -163,11 +178,7 @@ class TrainLoopView(LoopView):
             return
 
         # MMEngine finishes the epoch and the validation after it, so the request waits for both.
-        def stop_after_epoch(run: Run) -> None:
-            run.stop(reason)
-
-        last = FunctionHook(stop_after_epoch, "after_train_epoch", priority=Priority.LOWEST)
-        plan_of(run).add(last.named(STOP))
+        plan_of(run).add(_StopAfterEpoch(reason))
 
 
 class EpochBasedTrainLoop(TrainLoopView):
@@ -176,7 +187,7 @@ class EpochBasedTrainLoop(TrainLoopView):
     def _switch_to(self, data: object) -> None:
         source = self.runner.run.train_data
         if source is not None:
-            source.replace(cast("Batches", data))
+            source.replace(cast("Iterable[object]", data))
 
 
 class _InfiniteDataloaderIterator:
@@ -233,7 +244,7 @@ class IterBasedTrainLoop(TrainLoopView):
         if source is not None:
             # The loader and not its iterator: our source starts it again for each pass.
             data = getattr(iterator, "_dataloader", iterator)
-            source.replace(cast("Batches", data), now=True)
+            source.replace(cast("Iterable[object]", data), now=True)
 
 
 class ValLoop(EvaluationLoopView):

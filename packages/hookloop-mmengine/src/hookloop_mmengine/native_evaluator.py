@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from hookloop.dialects import (
-    internals_of,
-    output_of,
-    size_of,
-)
-from hookloop.dialects.engine_parts import Meters, pair_of
+from hookloop.dialects import Meters, internals_of, output_of, pair_of, size_of
 from hookloop_mmengine.evaluator import BaseMetric, Evaluator
 
 if TYPE_CHECKING:
     from hookloop import Run
-    from hookloop.dialects.engine_parts import Metric
 
 
 class NativeMetric(BaseMetric):
@@ -28,7 +22,7 @@ class NativeMetric(BaseMetric):
         metric: The function or object that the user gave.
     """
 
-    def __init__(self, name: str, metric: Metric) -> None:
+    def __init__(self, name: str, metric: Any) -> None:  # noqa: ANN401 - the user's
         super().__init__()
         self.name = name
         self.metric = metric

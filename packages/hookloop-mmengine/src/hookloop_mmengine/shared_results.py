@@ -51,6 +51,15 @@ def _is_scalar(value: object) -> bool:
     return isinstance(value, Tensor) and value.numel() == 1
 
 
+def without_phase(metrics: Mapping[str, float], phase: str) -> dict[str, float]:
+    """Return metrics by their names within a phase, as MMEngine's evaluator has them.
+
+    >>> without_phase({"val/loss": 0.5}, "val")
+    {'loss': 0.5}
+    """
+    return {name.removeprefix(f"{phase}/"): value for name, value in metrics.items()}
+
+
 class HubRecorder:
     """Puts the numbers that hooks and models add to the message hub into the metric store.
 

@@ -26,9 +26,6 @@ from hookloop.runs.checksum import open_archive
 PARTS = ("model", "progress", "versions", "hookloop")
 """Names that are in every checkpoint of a run, however small it is."""
 
-FOREIGN_PARTS = ("state_dict", "meta")
-"""Those in every checkpoint of an engine whose own hooks delete files of earlier runs."""
-
 MOST = 1 << 28
 """Bytes of the structure of a file that are read at most."""
 
@@ -52,11 +49,16 @@ def is_ours(storage: Storage, name: str) -> bool:
         return False
 
 
-def is_checkpoint_file(path: Path) -> bool:
-    """Return whether a path that a checkpoint names is a checkpoint, ours or a foreign one."""
+def is_checkpoint_file(path: Path, *forms: Sequence[str]) -> bool:
+    """Return whether a path that a checkpoint names is one itself.
+
+    Args:
+        path: The path.
+        forms: Names that are in every checkpoint of another form, besides ours.
+    """
     try:
         with open_plain(path) as file:
-            return _holds(file, PARTS) or _holds(file, FOREIGN_PARTS)
+            return any(_holds(file, parts) for parts in (PARTS, *forms))
     except OSError:
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from hookloop.dialects.engine_parts import choose_device
+from hookloop.dialects import choose_device
 
 __all__ = [
     "get_device",

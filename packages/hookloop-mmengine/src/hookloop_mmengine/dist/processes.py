@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import torch.distributed
 
 from hookloop.errors import HookloopError, nearest
-from hookloop.dialects.engine_parts import Ranks
-from hookloop.dialects import World
-from hookloop.dialects.engine_parts import choose_device
+from hookloop.dialects import Ranks, World, choose_device
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from hookloop import CheckpointStore
 from hookloop.dialects import drafted
-from hookloop.dialects.engine_parts import LAST, load_newest
 from hookloop.errors import CheckpointError
+from hookloop.runs import LAST_CHECKPOINT
 from hookloop_mmengine.graft.plain import (
     plain_hub,
     to_plain,
@@ -161,7 +162,7 @@ def _find(runner: Any, filename: str) -> tuple[str, Mapping[str, object]] | None
     if "://" in filename:  # MMEngine fetches it.
         return filename, {}
     home = Path(runner.work_dir)
-    pointer = home / LAST
+    pointer = home / LAST_CHECKPOINT
     is_last = pointer.is_file() and pointer.read_text().strip() == filename
     if is_last and not os.path.dirname(filename):  # As the alias writes it.
         filename = str(home / filename)
@@ -171,9 +172,9 @@ def _find(runner: Any, filename: str) -> tuple[str, Mapping[str, object]] | None
         if not is_last:
             raise
         problem = str(error)
-    found = load_newest(str(home))
-    if found is None:
+    newest = CheckpointStore(str(home)).newest()
+    if newest is None:
         _log.warning("%s There is no other checkpoint: the run starts from its beginning.", problem)
-    else:
-        _log.warning("%s Resuming from '%s' instead.", problem, found[0])
-    return found
+        return None
+    _log.warning("%s Resuming from '%s/%s' instead.", problem, home, newest[0])
+    return f"{home}/{newest[0]}", newest[1]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader
 
-from hookloop import Run
-from hookloop.dialects.engine_parts import Evaluation, LiveResults, Results, Wanted
 from hookloop_mmengine.runner.update import as_number
 
 if TYPE_CHECKING:
+    from hookloop import Run
     from hookloop_mmengine.graft.training import Training
 
 
@@ -21,7 +20,7 @@ class _CutShort(BaseException):
     """Leaves a validation that a signal has cut short."""
 
 
-class RunValLoop(Evaluation):
+class RunValLoop:
     """Validates with the runner's loop, evaluator and hooks, also where they are a project's.
 
     Args:
@@ -30,13 +29,12 @@ class RunValLoop(Evaluation):
     """
 
     def __init__(self, run: Run, training: Training) -> None:
-        super().__init__(run, [], {})
+        self._run = run
         self._training = training
 
-    def validate(self, wanted: Wanted = True) -> Results:
-        """Run the validation loop once."""
-        run, runner = self.run, self._training.runner
-        run.phase = run.stream = "val"
+    def __call__(self) -> dict[str, float] | None:
+        """Run the validation loop once; None if a signal has cut it short."""
+        run, runner = self._run, self._training.runner
         call_hook = runner.call_hook
         shown: dict[str, Any] = {}
 
@@ -55,17 +53,15 @@ class RunValLoop(Evaluation):
                     stack.enter_context(_continued_workers(loader, is_first=is_first))
                 returned = runner.val_loop.run()
         except _CutShort:
-            return Results("val", {})
+            return None
         finally:
             del runner.call_hook
-            run.phase = run.stream = "train"
             runner.model.train()
+        self._training.obey_stop()
         # A loop of a project may return nothing; its hooks are shown the metrics all the same.
         metrics = returned if isinstance(returned, Mapping) else shown
         numbers = {name: as_number(value) for name, value in metrics.items()}
-        self._publish("val", {f"val/{n}": v for n, v in numbers.items() if v is not None})
-        self._training.obey_stop()
-        return LiveResults(run.metrics, "val").read()
+        return {name: value for name, value in numbers.items() if value is not None}
 
 
 def loaders_of(loop: object) -> list[DataLoader[Any]]:

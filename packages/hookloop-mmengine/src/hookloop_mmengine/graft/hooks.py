@@ -10,11 +10,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from hookloop import Hook, Priority, Save
-from hookloop.dialects import Adapter, Call, Facade, Method, Mount, base_of, overridden
-from hookloop.dialects.engine_parts import checkpoint_name
+from hookloop.dialects import (
+    Adapter,
+    Call,
+    ChangedAttributes,
+    Facade,
+    Method,
+    Mount,
+    base_of,
+    overridden,
+)
+from hookloop.runs import checkpoint_name
 from hookloop_mmengine.adapter import priority_of
 from hookloop_mmengine.dialect import MMENGINE
-from hookloop_mmengine.graft.attributes import ChangedAttributes
 
 if TYPE_CHECKING:
     from hookloop import Run

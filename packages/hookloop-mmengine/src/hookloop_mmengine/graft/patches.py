@@ -15,7 +15,7 @@ from mmengine.runner import Runner, _flexible_runner, checkpoint, loops
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from hookloop.dialects import Graft
-from hookloop.dialects.engine_parts import LAST
+from hookloop.runs import LAST_CHECKPOINT
 from hookloop_mmengine.graft.checkpoints import (
     load_file,
     resume,
@@ -165,7 +165,7 @@ def _everywhere(original: Callable[..., None], pointers: set[str]) -> Callable[.
             original(hook, runner, *args, **kwargs)
             return
         before, training.asks_everywhere = training.asks_everywhere, True
-        pointers.add(os.path.join(runner.work_dir, LAST))
+        pointers.add(os.path.join(runner.work_dir, LAST_CHECKPOINT))
         try:
             with training.files.saving_for(hook):
                 original(hook, runner, *args, **kwargs)

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hookloop import Hook, Priority, Save
-from hookloop.dialects.engine_parts import is_checkpoint_file
+from hookloop.dialects import is_checkpoint_file
 from hookloop_mmengine.graft.plain import plain_hub, to_plain
 
 _log = logging.getLogger("hookloop")
+
+_PARTS = ("state_dict", "meta")
+"""What is in every checkpoint of MMEngine."""
 
 if TYPE_CHECKING:
     from hookloop import Run, Saved
@@ -154,7 +157,7 @@ class SaveFiles(Hook):
 
 def _delete(path: str) -> None:
     """Delete a checkpoint; the one that was resumed may name it, and be a stranger's."""
-    if is_checkpoint_file(Path(path)):
+    if is_checkpoint_file(Path(path), _PARTS):
         Path(path).unlink(missing_ok=True)
     elif os.path.lexists(path):
         _log.warning("'%s' is not a checkpoint, so it is not deleted.", path)

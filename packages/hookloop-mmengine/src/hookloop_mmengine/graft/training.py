@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hookloop import Data, Every, Trainer, Update, Validation
+from hookloop import Data, Every, Update, Validation
 from hookloop import hooks as native
-from hookloop.dialects import (
-    World,
-    plan_of,
-)
-from hookloop.dialects.engine_parts import LastPointer, assume, join_divided, numbered
+from hookloop.dialects import Driven, World, plan_of
 from hookloop_mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop_mmengine.graft.hooks import (
     BeginEpoch,
@@ -88,8 +85,8 @@ class Training:
         self._reported: set[str] = set()
         self._passes = 0
         self._loader = self._current_loader()
-        self._trainer = self._make_trainer()
-        self.run = self._trainer.run
+        self._driven = self._make_trainer()
+        self.run = self._driven.trainer.run
         self._show(self._loader)
 
     # --- from start to end
@@ -107,7 +104,7 @@ class Training:
 
         runner.register_hook = register_in_run
         try:
-            self._trainer.train()
+            self._driven.trainer.train()
             self.files.finish()
         finally:
             del runner.register_hook, runner.hookloop_training
@@ -116,7 +113,7 @@ class Training:
                 loop.dataloader = self._given
         return loop.runner.model
 
-    def _make_trainer(self) -> Trainer:
+    def _make_trainer(self) -> Driven:
         runner, loop = self.runner, self.loop
         optimizers = optimizers_of(runner.optim_wrapper)
         unit = "iters" if self.is_iter_based else "epochs"
@@ -127,32 +124,31 @@ class Training:
         hooks: list[Hook] = [BeginEpoch(self), *self._adapted(self._known_hooks), self.files]
         model = _unwrapped(runner.model)
         hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepCounters(self)]
-        with assume(World()):  # Its data is divided already; see join_divided.
-            trainer = Trainer(
-                model,
-                train_data=self._loader,
-                val_data=data_of(runner.val_loop) if runner.val_loop is not None else None,
-                step=CallTrainStep(runner, list(optimizers.values())),
-                optimizer=optimizers,
-                val_every=Validation(f"{self._val_interval()} {unit}", begin=loop.val_begin),
-                hooks=hooks,
-                default_hooks=False,  # Those of MMEngine are among the hooks.
-                device=next(runner.model.parameters()).device,
-                run_dir=Path(runner.work_dir),
-                data=Data(
-                    epoch_iters=loop.max_iters if self.is_iter_based else None,
-                    seed_samples="workers",  # The same random numbers as without us.
-                ),
-                # Once: a second call continues what was trained.
-                resume=vars(runner).pop("hookloop_resume", None),
-                **limits,
-            )
-        trainer._session.start.adopt()  # MMEngine trains again in a directory that holds a run.
-        trainer._loop.evaluation = RunValLoop(trainer.run, self)
-        trainer._loop.checkpoints.pointer = LastPointer(has_whole_paths=True)
-        join_divided(trainer._loop, _world())
-        self._place(trainer.run)
-        return trainer
+        driven = Driven(
+            world=_world(),  # Its data is divided already.
+            model=model,
+            train_data=self._loader,
+            val_data=data_of(runner.val_loop) if runner.val_loop is not None else None,
+            step=CallTrainStep(runner, list(optimizers.values())),
+            optimizer=optimizers,
+            val_every=Validation(f"{self._val_interval()} {unit}", begin=loop.val_begin),
+            hooks=hooks,
+            default_hooks=False,  # Those of MMEngine are among the hooks.
+            device=next(runner.model.parameters()).device,
+            run_dir=Path(runner.work_dir),
+            data=Data(
+                epoch_iters=loop.max_iters if self.is_iter_based else None,
+                seed_samples="workers",  # The same random numbers as without us.
+            ),
+            # Once: a second call continues what was trained.
+            resume=vars(runner).pop("hookloop_resume", None),
+            **limits,
+        )
+        driven.use_directory()  # MMEngine trains again in a directory that holds a run.
+        driven.validate_with(RunValLoop(driven.trainer.run, self))
+        driven.point_with_whole_paths()
+        self._place(driven.trainer.run)
+        return driven
 
     def _place(self, run: Run) -> None:
         """Begin where MMEngine's loop stands, which a checkpoint of its own may have moved."""
@@ -171,7 +167,7 @@ class Training:
 
     def wait_for_files(self) -> None:
         """Wait until what was saved is on the disk."""
-        self._trainer._loop.close_checkpoints()
+        self._driven.wait_for_saves()
 
     def report_once(self, message: str) -> None:
         """Report what is lost; once, however often it happens."""
@@ -227,12 +223,12 @@ class Training:
 
     def _follow_limits(self) -> None:
         """Obey the interval of validations and the limit, which hooks may change."""
-        loop, trainer = self.loop, self._trainer
+        loop, driven = self.loop, self._driven
         loop._decide_current_val_interval()
-        validation, progress = trainer._loop.validation, self.run.progress
-        if validation.every.count != (interval := self._val_interval()):
-            validation.every = Every(interval, validation.every.unit)
-        validation.begin = loop.val_begin
+        progress = self.run.progress
+        if driven.val_every.count != (interval := self._val_interval()):
+            driven.val_every = Every(interval, driven.val_every.unit)
+        driven.val_begin = loop.val_begin
         if self.is_iter_based:
             progress.max_iters = loop.max_iters
         else:
@@ -270,8 +266,13 @@ class Training:
     # --- parts
 
     def _adapted(self, hooks: list[Any]) -> list[GraftedHook]:
-        adapted = numbered((hook, [GraftedHook(hook, self)]) for hook in hooks)
-        return cast("list[GraftedHook]", adapted)
+        adapted = [GraftedHook(hook, self) for hook in hooks]
+        for name, count in Counter(one.name for one in adapted).items():
+            # Names are unique in a run, and MMEngine asks for none.
+            same = [one for one in adapted if one.name == name] if count > 1 else []
+            for number, one in enumerate(same[1:], 2):
+                one.named(f"{name}_{number}")
+        return adapted
 
     def delay_removals(self) -> None:
         """Let each CheckpointHook delete files only when what replaces them is durable."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.dialects import Catalogued
-from hookloop.dialects.engine_parts import Rule, infer_rule
 from hookloop.errors import nearest
+from hookloop.runs import Rule, infer_rule
 from hookloop_mmengine.hooks.early_stopping_hook import GREATER, LESS
 from hookloop_mmengine.hooks.hook import Hook
 from hookloop_mmengine.hooks.keep_checkpoints import KeepCheckpoints

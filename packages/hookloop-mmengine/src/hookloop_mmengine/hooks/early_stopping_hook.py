@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop import Hook as NativeHook
 from hookloop import Priority
-from hookloop.dialects import (
-    Catalogued,
-    internals_of,
-)
-from hookloop.dialects.engine_parts import infer_rule, without_phase
+from hookloop.dialects import Catalogued, internals_of
+from hookloop.runs import infer_rule
 from hookloop_mmengine.hooks.hook import Hook
+from hookloop_mmengine.shared_results import without_phase
 
 if TYPE_CHECKING:
     from hookloop import Run

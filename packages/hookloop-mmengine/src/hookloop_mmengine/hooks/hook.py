@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.engine_parts import length_of
+from hookloop.dialects import length_of
 
 if TYPE_CHECKING:
     from hookloop_mmengine.facade import RunnerFacade as Runner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.engine_parts import length_of
+from hookloop.dialects import length_of
 from hookloop_mmengine.hooks.hook import DATA_BATCH, Hook
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop import Hook, Priority, Save
 from hookloop.dialects import internals_of
-from hookloop.dialects.engine_parts import best_name, checkpoint_name, without_phase
+from hookloop.runs import best_name, checkpoint_name
 from hookloop_mmengine.facade import RunnerFacade
+from hookloop_mmengine.shared_results import without_phase
 
 if TYPE_CHECKING:
     from hookloop import Run

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookloop.dialects import plain, write_text
-from hookloop.dialects.engine_parts import length_of
+from hookloop.dialects import length_of, plain, write_text
 from hookloop_mmengine.dist import is_main_process
 from hookloop_mmengine.hooks.hook import DATA_BATCH, Hook
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop import Hook, Priority
+from hookloop import CheckpointStore, Hook, Priority
 from hookloop.dialects import facade_in, write_bytes
-from hookloop.dialects.engine_parts import load_checkpoint
 from hookloop_mmengine.checkpoint_view import meta_of
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class PublishCheckpoints(Hook):
                 self._publish(run, directory / name)
 
     def _publish(self, run: Run, path: Path) -> None:
-        checkpoint = load_checkpoint(path)
+        checkpoint = CheckpointStore(path.parent).read(path.name)
         checkpoint.setdefault("meta", _meta(run, checkpoint))
         kept = {}
         for key in self._settings.published_keys:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from hookloop.dialects.engine_parts import LogFile, current_logs
+from hookloop.dialects import LogFile, note_in_log
 from hookloop_mmengine.dist import is_main_process
 from hookloop_mmengine.utils.manager import ManagerMixin
 
@@ -20,8 +20,7 @@ class _NoteInRunLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Add a message."""
-        for log in current_logs():
-            log.note(self.format(record))
+        note_in_log(self.format(record))
 
 
 class MMLogger(ManagerMixin, logging.Logger):

@@ -9,7 +9,7 @@ from typing import Self, cast
 import numpy as np
 from torch import Tensor
 
-from hookloop.dialects.engine_parts import to_portable
+from hookloop.dialects import to_portable
 from hookloop.errors import nearest
 from hookloop_mmengine.logging.history_buffer import HistoryBuffer
 from hookloop_mmengine.utils.manager import ManagerMixin

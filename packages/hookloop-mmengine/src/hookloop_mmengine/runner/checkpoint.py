@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from hookloop import Pretrained
-from hookloop.dialects import drafted
-from hookloop.dialects.engine_parts import trusted_location
+from hookloop.dialects import drafted, trusted_location
 from hookloop.errors import CheckpointError
 from hookloop.runs import RunDir
 from hookloop_mmengine.missing import reject

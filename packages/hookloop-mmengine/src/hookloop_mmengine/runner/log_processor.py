@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.dialects.engine_parts import length_of
+from hookloop.dialects import length_of
 
 if TYPE_CHECKING:
     from hookloop_mmengine.facade import RunnerFacade

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop.dialects import plan_of
-from hookloop.dialects.engine_parts import adapt_all
+from hookloop.dialects import adapt_all, plan_of
 from hookloop_mmengine.config import Config
 from hookloop_mmengine.dist.processes import connect, get_rank, get_world_size
 from hookloop_mmengine.model.wrappers import unwrapped
@@ -267,7 +266,7 @@ class Runner(RunnerSetup):
             raise RuntimeError("`train_cfg`, `train_dataloader` and `optim_wrapper` are needed.")
         if not hasattr(self._model, "train_step"):
             raise RuntimeError("If you want to train your model, please implement `train_step`.")
-        trainer = self._make_trainer(self._settings)
+        trainer = self._make_trainer(self._settings).trainer
         # MMEngine's order: weights are initialized after the optimizer is built.
         init = getattr(self._model, "init_weights", None)
         if callable(init):

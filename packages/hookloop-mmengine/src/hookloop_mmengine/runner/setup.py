@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop import Data, Hook, Trainer, Validation
+from hookloop import Data, Hook, Validation
 from hookloop import hooks as native
-from hookloop.dialects import internals_of
-from hookloop.dialects.engine_parts import adapt_all, length_of
+from hookloop.dialects import Driven, adapt_all, internals_of, length_of
 from hookloop_mmengine.config import Config
 from hookloop_mmengine.dist import broadcast_object_list, master_only
 from hookloop_mmengine.evaluator import Evaluator
@@ -50,8 +49,8 @@ from hookloop_mmengine.runner.update import EvaluatorMetric, ModelUpdate
 if TYPE_CHECKING:
     import torch
 
-    from hookloop import Progress, Run
-    from hookloop.dialects.engine_parts import Ranks
+    from hookloop import Progress, Run, Trainer
+    from hookloop.dialects import Ranks
     from hookloop_mmengine.runner.runner import Runner
 
 Phase = Literal["train", "val", "test"]
@@ -179,7 +178,7 @@ class RunnerSetup(RunnerFacade):
 
     # --- one Trainer per task
 
-    def _make_trainer(self, settings: LoopSettings) -> Trainer:
+    def _make_trainer(self, settings: LoopSettings) -> Driven:
         loader = self._loader("train")
         wrapper = build_wrapper(cast("Described", self._arguments["optim_wrapper"]), self._model)
         self.__dict__["optim_wrapper"] = wrapper
@@ -198,8 +197,8 @@ class RunnerSetup(RunnerFacade):
         # LoadForeign after the user's hooks, whose before_run may build what it loads into.
         hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]
         update = ModelUpdate(runner, list(optimizers.values()))
-        trainer = Trainer(
-            self._model,
+        driven = Driven(
+            model=self._model,
             train_data=loader,
             val_data=self._loader("val") if validates else None,
             step=update,
@@ -219,16 +218,17 @@ class RunnerSetup(RunnerFacade):
             # One long epoch: in a training by iterations, the end of the data is not an event.
             data=Data(epoch_iters=None if settings.by_epoch else settings.limit),
         )
-        prepare.validation = trainer._loop.validation  # Its interval may change in the run.
+        trainer = driven.trainer
+        prepare.driven = driven
         prepare.update = update
         if trainer.run.train_data is not None and not settings.by_epoch:
             for stream in trainer.run.train_data.parts():
                 stream.set_epoch_per_pass()  # Although there is only one epoch.
-        self._attach(trainer)
+        self._attach(driven)
         view = make_train_loop(self, loader)
         view.val_interval, view.val_begin = settings.val_interval, settings.val_begin
         self.__dict__["train_loop"] = view
-        return trainer
+        return driven
 
     def _evaluate(self, phase: Literal["val", "test"]) -> dict[str, object]:
         if self._arguments[f"{phase}_cfg"] is None:
@@ -240,8 +240,8 @@ class RunnerSetup(RunnerFacade):
         # After a training, its weights are tested and nothing is loaded.
         start, _ = self._start_hooks() if progress is None else ([], None)
         loader, metrics = self._loader(phase), self._metrics(phase)
-        trainer = Trainer(
-            self._model,
+        driven = Driven(
+            model=self._model,
             step=ModelUpdate(runner, []),
             metrics=metrics,
             hooks=[*self._native, *start],
@@ -250,10 +250,11 @@ class RunnerSetup(RunnerFacade):
             val_data=loader if phase == "val" else None,
             data=Data(test=loader if phase == "test" else None),
         )
+        trainer = driven.trainer
         if progress is not None:  # Hooks see the counters of the training.
             trainer.run.progress.iter = progress.iter
             trainer.run.progress.epoch = progress.epoch
-        self._attach(trainer)
+        self._attach(driven)
         try:
             if phase == "val":
                 trainer.validate()
@@ -270,10 +271,11 @@ class RunnerSetup(RunnerFacade):
         run = cast("Run | None", self.__dict__.get("run"))
         return run if run is not None and run.outcome.status == "running" else None
 
-    def _attach(self, trainer: Trainer) -> None:
+    def _attach(self, driven: Driven) -> None:
         """Make this runner the facade of the trainer's run."""
         # MMEngine trains again in a work_dir that holds a run, which our Trainer would reject.
-        trainer._session.start.adopt()
+        driven.use_directory()
+        trainer = driven.trainer
         if self._ranks is not None:  # One connection for all tasks.
             internals_of(trainer.run).ranks = self._ranks
         self.run = trainer.run

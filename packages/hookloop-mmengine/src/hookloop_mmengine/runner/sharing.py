@@ -8,13 +8,12 @@ can come in between. But it does so through its optimizer wrapper. So each wrapp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from hookloop.dialects import is_scalar
-from hookloop.dialects.engine_parts import Place, Replica
+from hookloop.dialects import Replica, is_scalar, place_of
 from hookloop.errors import ModelError
 from hookloop_mmengine.dist import all_reduce
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from hookloop import Run
-    from hookloop.dialects import TrainingStream
 
 
 class SharedGradients:
@@ -127,15 +125,6 @@ class SharedNumbers:
                 kind = value.dtype if isinstance(value, Tensor) else torch.float32
                 means[name] = (total / count).to(kind if kind.is_floating_point else torch.float32)
         return {**output, **means}
-
-
-def place_of(run: Run) -> Place:
-    """Return which part of the data the current training batch of this process is."""
-    source = cast("TrainingStream", run.train_data)
-    shares = source.shares()
-    if shares is None:
-        raise ModelError("The training data is not shared among the processes.")
-    return Place(source.at.batches, *shares[0])
 
 
 def factor_of(run: Run) -> float:

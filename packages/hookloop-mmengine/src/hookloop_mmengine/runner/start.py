@@ -13,7 +13,7 @@ from hookloop_mmengine.runner.checkpoint import put_weights, read_checkpoint
 
 if TYPE_CHECKING:
     from hookloop import Run
-    from hookloop.dialects.engine_parts import Validation
+    from hookloop.dialects import Driven
     from hookloop_mmengine.runner.runner import Runner
     from hookloop_mmengine.runner.update import ModelUpdate
 
@@ -91,14 +91,14 @@ class PrepareRun(Hook):
         intervals: Milestones, with the interval of validations from then on.
 
     Attributes:
-        validation: The validation of the loop; its interval changes at the milestones.
+        driven: The Trainer; its interval of validations changes at the milestones.
         update: The update, which several processes make together.
     """
 
     name = "mmengine_loop"
     priority = Priority.HIGHEST
 
-    validation: Validation
+    driven: Driven
     update: ModelUpdate
     # Whether anything steps the schedulers is for the user's hooks to decide, as in MMEngine.
     steps_schedules = True
@@ -117,18 +117,18 @@ class PrepareRun(Hook):
         self._runner.optim_wrapper.initialize_count_status(run.model, done, limit)  # type: ignore[attr-defined]
 
     def after_train_iter(self, run: Run) -> None:
-        if self._intervals and self.validation.every.unit == "iters":
+        if self._intervals and self.driven.val_every.unit == "iters":
             self._set_interval(run.progress.iter)
 
     def after_train_epoch(self, run: Run) -> None:
-        if self._intervals and self.validation.every.unit == "epochs":
+        if self._intervals and self.driven.val_every.unit == "epochs":
             self._set_interval(run.progress.epoch)
 
     def _set_interval(self, done: int) -> None:
         # A milestone acts one step early, as it does in MMEngine.
         index = bisect_right(self._milestones, done + 1) - 1
         if index >= 0:
-            self.validation.every = Every(self._intervals[index], self.validation.every.unit)
+            self.driven.val_every = Every(self._intervals[index], self.driven.val_every.unit)
 
 
 class AddForeignKeys(Hook):

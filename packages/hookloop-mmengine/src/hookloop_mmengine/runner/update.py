@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from hookloop import Update
-from hookloop.dialects import is_scalar
+from hookloop.dialects import is_scalar, place_of
 from hookloop_mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop_mmengine.runner.amp import autocast
-from hookloop_mmengine.runner.sharing import SharedGradients, SharedNumbers, place_of
+from hookloop_mmengine.runner.sharing import SharedGradients, SharedNumbers
 
 if TYPE_CHECKING:
     from hookloop import Run

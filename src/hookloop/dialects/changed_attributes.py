@@ -1,10 +1,10 @@
-"""What a training changes in plain attributes of MMEngine's hooks, which its files do not hold."""
+"""What a training changes in plain attributes of a foreign hook that declares no state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hookloop.dialects.engine_parts import NO_STATE, is_equal, restore_state, to_state
+from hookloop.objects.values import NO_STATE, is_equal, restore_state, to_state
 
 
 class ChangedAttributes:
@@ -24,7 +24,7 @@ class ChangedAttributes:
         self._loaded: Mapping[str, object] = {}
 
     def settle(self) -> None:
-        """Note the attributes as `before_train` left them, then restore those of a checkpoint."""
+        """Note the attributes as the hook has them now, then restore those of a checkpoint."""
         self._initial = self._current()
         for name, state in self._loaded.items():
             if _is_kept(state):  # A file of an earlier version has others, too.
@@ -55,6 +55,6 @@ def _is_kept(state: object) -> bool:
     """Return whether a checkpoint keeps an attribute; a flag is not kept.
 
     A flag mostly says that something was done once, such as another pipeline that was set. A new
-    process has to do it again, as in MMEngine, which keeps no attribute.
+    process has to do it again.
     """
     return state is not NO_STATE and not isinstance(state, bool)
