@@ -161,7 +161,7 @@ OF_THE_GRAFT = {
     *(("graft/saving.py", name) for name in ("_iter", "_epoch")),
     # These are counters of MMEngine's own loop, and the loader that it shows to hooks.
     *(("graft/training.py", name) for name in ("_iter", "_epoch", "dataloader")),
-    ("graft/training.py", "evaluation"),  # MMEngine's own loop evaluates.
+    ("dialects/driven.py", "evaluation"),  # A runner of another system evaluates.
     ("trainer/several_ranks.py", "meetings"),  # Its ranks are known when the loop is made already.
 }
 

@@ -137,3 +137,4 @@ def test_the_engine_names_what_to_install():
         own = {hook for hook in dialect.catalogue() if "." not in hook} - {*hooks.__all__}
         assert set(beside.HOOKS.get(name, "").split()) == own
         assert set(beside.PACKAGES[name].split()) == set(dialect.packages)
+        assert {key for key, owners in beside.KEYS.items() if name in owners} == set(dialect.keys)

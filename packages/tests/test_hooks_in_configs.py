@@ -6,10 +6,11 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from hookloop import hooks
+from hookloop import Priority, hooks
 from hookloop.cli.main import cli
 from hookloop.config import namespaces
 from hookloop.config.build import build
+from hookloop.config.json_schema import make_schema
 from hookloop.dialects import installed
 from hookloop.errors import ConfigError, HookError
 from hookloop.trainer.default_hooks import DEFAULT_HOOKS, default_hooks
@@ -140,6 +141,34 @@ def test_a_section_of_one_system_decides(write, tmp_path):
     trainer = build(write(f"{text}  - {{type: ProfilerHook}}\n"))
     (hook,) = trainer.run.hooks
     assert type(hook.foreign).__module__ == "hookloop_mmengine.hooks.profiler_hook"
+
+
+def test_keys_of_another_system_add_to_ours(write, tmp_path):
+    text = BASE.format(run=tmp_path / "run", hooks="  - {type: StopAfter, epochs: 1}")
+    trainer = build(
+        write(
+            f"{text}custom_hooks:\n"
+            "  - {type: proj.Plain, name: own}\n"
+            "  - LogMemory\n"
+            "custom_imports: {imports: [proj, json], allow_failed_imports: false}\n",
+            "custom_hooks.own.priority=5",
+            "custom_hooks.LogMemory=null",
+        )
+    )
+    found = {hook.name: hook.priority for hook in trainer.run.hooks}
+    assert found == {"own": 5, "stop_after": Priority.NORMAL}
+
+
+def test_a_module_that_another_key_lists_is_reported_there(write, tmp_path):
+    text = BASE.format(run=tmp_path / "run", hooks="  []").replace("hooks:\n  []", "hooks: []")
+    with pytest.raises(ConfigError, match=r"custom_imports.imports\[0\].*no_such_module"):
+        build(write(f"{text}custom_imports: {{imports: [no_such_module]}}\n"))
+
+
+def test_the_schema_has_the_keys_of_the_installed_systems():
+    properties = make_schema()["properties"]
+    assert properties["custom_hooks"]["description"] == "Added to 'hooks'."
+    assert properties["custom_imports"]["anyOf"][1]["properties"]["imports"]
 
 
 def test_every_limits_a_foreign_hook_or_is_rejected(make):

@@ -48,10 +48,8 @@ The Trainer does not see these.
 ABOUT_KEYS = {
     "name": "Added to the name of the run's directory: `runs/2026-01-31_09-30-00_<name>`.",
     "imports": "Modules to import first, so that what they register can be named.",
-    "custom_imports": "The same, as MMEngine writes it: `{imports: [...]}`.",
     "import_path": "Directories to find modules in, relative to the file with this key; by "
     "default its own.",
-    "custom_hooks": "Hooks to append to those of `hooks`, as in MMEngine.",
     "vars": "Values of your own, to refer to: `${vars.width}`.",
     "tags": "Words to find the run by.",
     "notes": "A note about the run.",

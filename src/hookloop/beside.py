@@ -60,6 +60,10 @@ HOOKS = {
 """The hooks of each dialect's catalogue that do not have the name of one of ours."""
 
 
+KEYS = {"custom_hooks": ("mmengine", "imix"), "custom_imports": ("mmengine",)}
+"""Keys of configs that a dialect brings."""
+
+
 def is_own(value: object) -> bool:
     """Return whether a class or function is hookloop's own rather than its user's."""
     return str(getattr(value, "__module__", "")).partition(".")[0] in OWN
@@ -86,6 +90,11 @@ def install(dialect: str) -> str:
 def dialects_of_package(package: str) -> list[str]:
     """Return the dialects that bring the hooks of a foreign package."""
     return [name for name, packages in PACKAGES.items() if package in packages.split()]
+
+
+def dialects_of_key(key: str) -> tuple[str, ...]:
+    """Return the dialects that bring a key of configs."""
+    return KEYS.get(key, ())
 
 
 def dialects_of_hook(hook: str) -> list[str]:

@@ -12,6 +12,7 @@ from hookloop.config import namespaces
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path
 from hookloop.config.locate import describe, load_module
+from hookloop.config.other_keys import missing_key, other_keys, written_as
 from hookloop.config.parts.hooks import read_default_hooks, read_hooks
 from hookloop.config.parts.optimizers import is_named, read_optimizers, read_schedules
 from hookloop.config.parts.part import TYPE, Description, PartReader
@@ -76,7 +77,7 @@ def draw(config: Config) -> Blueprint:
     _check_keys(reader)
     # `vars` are values for interpolation: nothing there is built.
     tree = config.tree
-    reader.resolve_objects([name for name in KEYS if name != "vars"])
+    reader.resolve_objects([name for name in (*KEYS, *other_keys()) if name != "vars"])
     for group in GROUPS:
         if isinstance(tree.get(group), dict):
             reader.resolve_objects(list(GROUPS[group].settings()), (group,))
@@ -85,7 +86,7 @@ def draw(config: Config) -> Blueprint:
     blueprint.schedules = read_schedules(
         reader, ("schedule",), tree.get("schedule"), blueprint.optimizers
     )
-    for name in ("hooks", "custom_hooks"):
+    for name in written_as("hooks"):
         blueprint.hooks += read_hooks(reader, (name,), tree.get(name))
     blueprint.default_hooks = read_default_hooks(
         reader, ("default_hooks",), tree.get("default_hooks")
@@ -119,11 +120,10 @@ def _distinct(paths: list[Path]) -> list[Path]:
 def _import_modules(reader: PartReader) -> None:
     """Import the modules that the config lists, so that their registrations take effect."""
     tree = reader.config.tree
-    wanted: list[tuple[Key, object]] = [(("imports",), tree.get("imports"))]
-    custom = tree.get("custom_imports")  # What some other systems' configs call it.
-    if isinstance(custom, dict):
-        wanted.append((("custom_imports", "imports"), custom.get("imports")))
-    for key, names in wanted:
+    for written in written_as("imports"):
+        key, names = (written,), tree.get(written)
+        if isinstance(names, dict):
+            key, names = (written, "imports"), names.get("imports")
         for index, name in enumerate(names if isinstance(names, list) else [names]):
             at = (*key, index) if isinstance(names, list) else key
             if isinstance(name, str):
@@ -142,7 +142,7 @@ def _import_module(reader: PartReader, key: Key, name: str) -> None:
 def _check_keys(reader: PartReader) -> None:
     tree = reader.config.tree
     for name in tree:
-        if name not in KEYS:
+        if name not in KEYS and name not in other_keys():
             reader.report((name,), f"there is no such key.{_hint_for_key(reader, str(name))}")
     for argument in GROUPS:
         _check_group(reader, argument, tree.get(argument))
@@ -179,6 +179,8 @@ def _hint_for_key(reader: PartReader, name: str) -> str:
     if advice is not None:
         return f" In Python, {advice}."
     own = f"_{name}" if reader.config.path.suffix == ".py" else f"vars.{name}"
+    if hint := missing_key(name):
+        return hint
     return nearest(name, KEYS) or f" Write a value of your own as {own}."
 
 

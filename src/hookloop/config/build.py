@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from hookloop.config.blueprint import Blueprint, draw
 from hookloop.config.dump import effective
 from hookloop.config.made_hooks import MadeHooks
+from hookloop.config.other_keys import written_as
 from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
@@ -95,7 +96,7 @@ def build_model(config: Config) -> nn.Module:
 
 def plan_part(config: Config, *names: str) -> Builder:
     """Return what builds some parts of a config, without a look at the others."""
-    kept = (*names, "imports", "custom_imports", "import_path", "vars")
+    kept = (*names, *written_as("imports"), "import_path", "vars")
     tree = {key: value for key, value in config.tree.items() if key in kept}
     return plan_build(replace(config, tree=tree, problems=[]))
 

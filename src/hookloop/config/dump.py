@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import cast
 
 from hookloop.config.blueprint import import_path
+from hookloop.config.other_keys import other_keys
 from hookloop.config.parts.part import REFERENCE, TYPE
 from hookloop.config.reading.interpolate import escape
 from hookloop.config.tree import Config, Key, spell
@@ -41,7 +42,7 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
     # A directory that is not made yet: only its depth matters for relative paths.
     home = Path(os.path.abspath(run_dir if run_dir is not None else default_path()))
     plain = {name: _plain(config, (name,), value) for name, value in kept.items()}
-    for path in ("custom_hooks", *(path for path, one in SETTINGS.items() if one.removes)):
+    for path in (*other_keys(), *(path for path, one in SETTINGS.items() if one.removes)):
         argument, _, name = path.partition(".")
         holder = cast("dict[str, object]", plain.get(argument) or {}) if name else plain
         if (key := name or argument) in holder:

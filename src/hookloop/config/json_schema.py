@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hookloop.config.namespaces import hooks as built_in_hooks
+from hookloop.config.other_keys import other_keys
 from hookloop.config.parts.hooks import SETTINGS as HOOK_SETTINGS
 from hookloop.config.parts.signature import Signature, members
 from hookloop.config.registry import HOOKS, LOSSES, OPTIMIZERS, SCHEDULES
@@ -52,7 +53,6 @@ DOCS = {
     "name": "Added to the name of the run's directory.",
     "imports": "Modules to import first, so that what they register can be named.",
     "import_path": "Directories to find modules in, relative to this file.",
-    "custom_hooks": "Hooks that are appended to 'hooks'.",
     "vars": "Values of your own, to refer to as ${vars.NAME}.",
 }
 """Descriptions of the keys that are not arguments of the Trainer."""
@@ -69,9 +69,13 @@ def make_schema() -> Schema:
         properties[name] = _group(group, properties.get(name))
     for name, annotation in ABOUT.items():
         properties[name] = _or_reference(schema_of(annotation))
-    properties["custom_hooks"] = _built("hooks")
     for name, schema in properties.items():
         properties[name] = {**typing.cast("Schema", schema), "description": docs.get(name, "")}
+    for name, ours in other_keys().items():
+        schema = {**typing.cast("Schema", properties[ours]), "description": f"Added to '{ours}'."}
+        # A mapping may hold the values under our name.
+        inner = {"type": "object", "properties": {ours: schema}}
+        properties[name] = schema if ours == "hooks" else {"anyOf": [schema, inner]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "hookloop config",

@@ -11,16 +11,14 @@ from hookloop.trainer.settings import KEYS as OF_TRAINER
 ABOUT: dict[str, object] = {
     "name": str | None,
     "imports": str | list[str],
-    "custom_imports": dict[str, object],
     "import_path": str | list[str],
-    "custom_hooks": object,
     "vars": dict[str, object] | None,
     "tags": str | list[str],
     "notes": str,
 }
 """Keys that the Trainer does not see."""
 
-SHOWN = ("name", "run_dir", "resume", "imports", "custom_imports", "import_path")
+SHOWN = ("name", "run_dir", "resume", "imports", "import_path")
 """Keys whose values become names of files or modules, so a secret cannot be used there."""
 
 KEYS = (*OF_TRAINER, *ABOUT)

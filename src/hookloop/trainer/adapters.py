@@ -61,6 +61,8 @@ class Dialect:
             and what to do with files that import them.
         sections: Config keys that only this system, or few, use: under them, a name that several
             dialects have means the hook of this one.
+        keys: Keys of the system's own configs, and ours, ``hooks`` or ``imports``, that each adds
+            to; a mapping under such a key holds the values under our name.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Dialect:
     default_hooks: Mapping[str, str] = field(default_factory=dict)
     graft: Callable[[], Undoable] | None = None
     sections: tuple[str, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
     former: Mapping[str, str] = field(default_factory=dict)
 
 

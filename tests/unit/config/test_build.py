@@ -201,7 +201,6 @@ def test_hooks_can_be_written_in_every_way(write: Write) -> None:
             "  - proj.Watch: {metric: val/loss, patience: 10}\n"
             "  - {type: 'proj:Plain', name: second, priority: low, every: 50, on_error: disable}\n"
             "  - LogMemory\n"
-            "custom_hooks:\n"
             "  - {type: proj.Plain, priority: 5, name: third}\n",
             "hooks.LogMemory=null",
         )
@@ -310,8 +309,8 @@ def test_a_python_config_may_hold_classes_functions_and_objects(write: Write) ->
             "model = dict(type=Net, width=3)\n"
             "train_data = batches(2)\n"
             "loss = _difference\n"
-            "hooks = [Plain, StopAfter(epochs=2)]\n"
-            "custom_hooks = [dict(type='proj.Plain', name='other', priority='VERY_LOW')]\n",
+            "_other = dict(type='proj.Plain', name='other', priority='VERY_LOW')\n"
+            "hooks = [Plain, StopAfter(epochs=2), _other]\n",
             name="python_objects.py",
         )
     )

@@ -62,7 +62,7 @@ def test_a_yaml_example_has_no_problem(text: str) -> None:
 
 
 def test_the_python_example_has_no_problem() -> None:
-    (text,) = (block for block in blocks("python") if "custom_hooks" in block)
+    (text,) = (block for block in blocks("python") if "default_hooks = " in block)
     Path("example_config.py").write_text(text)
     draw(load("example_config.py"))
     sys.modules.pop("example_config")

@@ -7,6 +7,7 @@ import yaml
 
 import hookloop.hooks
 from hookloop.config.json_schema import argument_docs, make_schema, schema_of
+from hookloop.config.other_keys import other_keys
 from hookloop.config.schema import KEYS
 from hookloop.every import Every
 
@@ -74,7 +75,7 @@ def test_what_can_be_seen_is_rejected(validator, text: str) -> None:
 def test_every_key_and_hook_is_described() -> None:
     schema = make_schema()
     keys = schema["properties"]
-    assert set(keys) == {*KEYS, "_base_"}
+    assert set(keys) == {*KEYS, *other_keys(), "_base_"}
     assert keys["clip_norm"]["description"] == "Limit of the gradients' norm; None for no limit."
     for name in hookloop.hooks.__all__:
         assert schema["definitions"][f"arguments-{name}"]["description"]

@@ -57,6 +57,13 @@ def test_a_config_names_the_package_at_its_line(tmp_path, hook, extra):
     assert "config.yaml:8: " in str(caught.value)
 
 
+def test_a_key_of_another_system_names_the_packages_that_bring_it(tmp_path):
+    (tmp_path / "config.yaml").write_text(f"{CONFIG}custom_hooks:\n  - EMAHook\n")
+    both = r"hookloop\[mmengine\].* or .*hookloop\[dialects\]"
+    with pytest.raises(ConfigError, match=f"config.yaml:7: custom_hooks: .*{both}"):
+        build(load(tmp_path / "config.yaml"), run_dir=tmp_path / "run")
+
+
 def test_a_name_of_several_names_them_all():
     with pytest.raises(HookError, match=r"hookloop\[mmengine\].* or .*hookloop\[dialects\]"):
         HOOKS.get("ProfilerHook")

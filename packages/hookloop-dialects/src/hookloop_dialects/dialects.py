@@ -102,6 +102,7 @@ IMIX = Dialect(
     registries=((f"{_HOME}.imix.engine.hooks.builder", "HOOKS", "_registered"),),
     settings=("level",),  # A key of a config's entry that is not a constructor argument.
     sections=("custom_hooks",),
+    keys={"custom_hooks": "hooks"},
 )
 
 

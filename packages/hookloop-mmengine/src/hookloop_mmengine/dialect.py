@@ -50,6 +50,7 @@ MMENGINE = Dialect(
     },
     graft=_graft,
     sections=("default_hooks", "custom_hooks"),
+    keys={"custom_hooks": "hooks", "custom_imports": "imports"},
     former=dict.fromkeys(
         ("mmcv", "mmcv.runner"),
         "If the file imports 'mmcv.runner', it was written for MMCV 1, whose hooks and runner are "

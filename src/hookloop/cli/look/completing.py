@@ -131,6 +131,8 @@ def _top(tree: Mapping[str, object]) -> Iterator[str]:
 
 def _children(tree: Mapping[str, object], path: list[str]) -> Iterator[str]:
     """Yield what may follow a path: keys of the config, and those that hooks and parts have."""
+    from hookloop.config.other_keys import written_as
+
     node = _at(tree, path)
     if isinstance(node, dict):
         for name, value in node.items():
@@ -144,7 +146,7 @@ def _children(tree: Mapping[str, object], path: list[str]) -> Iterator[str]:
             yield from (f"{name}." for name in names)
         case ["default_hooks"]:
             yield from (f"{name}." for name in DEFAULT_HOOKS)
-        case ["hooks" | "custom_hooks", name]:
+        case [written, name] if written in written_as("hooks"):
             yield from _of_hook(_written_type(node) or name)
         case ["default_hooks", name]:
             yield from _of_hook(_written_type(node) or DEFAULT_HOOKS.get(name, ""))

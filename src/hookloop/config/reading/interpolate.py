@@ -14,6 +14,7 @@ from pathlib import Path
 
 import yaml
 
+from hookloop.config.other_keys import written_as
 from hookloop.config.reading.yaml_file import parse_value
 from hookloop.config.schema import SHOWN
 from hookloop.config.tree import Config, Key, nodes, spell
@@ -40,7 +41,7 @@ def interpolate(config: Config) -> None:
         value = config.at(key)
         if isinstance(value, str) and SECRET in text and value != text:
             value = Secret(value, text)
-            if key[0] in SHOWN or key[-1] == "type":
+            if key[0] in (*SHOWN, *written_as("imports")) or key[-1] == "type":
                 value = text
                 message = f"{spell(key)}: a secret cannot be used here: it would be shown."
                 config.add_problem(key, message)

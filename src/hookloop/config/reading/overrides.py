@@ -6,11 +6,10 @@ import re
 
 import yaml
 
+from hookloop.config.other_keys import written_as
 from hookloop.config.reading.yaml_file import parse_value, surprises_in
 from hookloop.config.tree import COMMAND_LINE, Config, Key, spell
 from hookloop.errors import Problem, nearest
-
-HOOK_LISTS: tuple[Key, ...] = (("hooks",), ("custom_hooks",))
 
 Container = dict[str, object] | list[object]
 
@@ -101,7 +100,8 @@ class _Walk:
         """
         name, *rest = steps
         is_described = isinstance(self._value, dict | str) if not rest else rest == ["type"]
-        if not isinstance(self.node, list) or self.key not in HOOK_LISTS or not is_described:
+        is_hooks = self.key[1:] == () and self.key[:1] != () and self.key[0] in written_as("hooks")
+        if not isinstance(self.node, list) or not is_hooks or not is_described:
             return
         if not name.lstrip("-").isdigit() and all(name not in _names(item) for item in self.node):
             # With a type, although that comes later: `{name: ...}` alone would be a hook called so.

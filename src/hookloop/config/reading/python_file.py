@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+from hookloop.config.other_keys import written_as
 from hookloop.config.tree import Config, Key, spell
 from hookloop.dialects import alias_hint
 from hookloop.errors import ConfigError, Problem
 
 BASE = "_base_"
-HOOK_LISTS = ("hooks", "custom_hooks")
 MARK = "_is_hookloop_config"
 """The attribute that marks a module that was run as a config."""
 
@@ -78,7 +78,7 @@ def _objects(value: object, key: Key) -> Iterator[tuple[Key, object]]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _objects(item, (*key, name))
-    elif isinstance(value, list) and (key[0] in HOOK_LISTS or all(map(_is_config, value))):
+    elif isinstance(value, list) and (key[0] in written_as("hooks") or all(map(_is_config, value))):
         for index, item in enumerate(value):
             yield from _objects(item, (*key, index))
     elif not (value is None or isinstance(value, bool | int | float | str)):

@@ -22,10 +22,10 @@ def test_module_level_names_form_the_tree(tmp_path: Path) -> None:
         "from collections import OrderedDict\n"
         "_private = 3\n"
         "max_epochs = _private\n"
-        "custom_hooks = [dict(type='A', priority='LOW')]\n"
+        "hooks = [dict(type='A', priority='LOW')]\n"
         "def helper(): ...\n",
     )
-    assert config.tree == {"max_epochs": 3, "custom_hooks": [{"type": "A", "priority": "LOW"}]}
+    assert config.tree == {"max_epochs": 3, "hooks": [{"type": "A", "priority": "LOW"}]}
 
 
 def test_a_function_under_the_name_of_a_key_is_its_value(tmp_path: Path) -> None:
