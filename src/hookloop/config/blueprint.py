@@ -121,9 +121,10 @@ def _import_modules(reader: PartReader) -> None:
     """Import the modules that the config lists, so that their registrations take effect."""
     tree = reader.config.tree
     for written in written_as("imports"):
-        key, names = (written,), tree.get(written)
+        key: Key = (written,)
+        names = tree.get(written)
         if isinstance(names, dict):
-            key, names = (written, "imports"), names.get("imports")
+            key, names = (*key, "imports"), names.get("imports")
         for index, name in enumerate(names if isinstance(names, list) else [names]):
             at = (*key, index) if isinstance(names, list) else key
             if isinstance(name, str):
