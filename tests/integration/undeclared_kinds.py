@@ -5,10 +5,12 @@ import random
 import warnings
 from array import array
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from functools import partial, wraps
+from queue import Queue
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -951,6 +953,41 @@ def array_of_foreign_bytes():
         return 1 + 0.1 * float(model.held[0])
 
     return of_model(OfModel(lambda: np.zeros(2, ">f4"), change))
+
+
+@kind
+def masked_array_of_model():
+    def change(model):
+        model.held = model.held + 1
+        return 1 + 0.1 * float(model.held.sum())
+
+    return of_model(OfModel(lambda: np.ma.array([1.0, 2.0], mask=[False, True]), change))
+
+
+@kind
+def queue_of_model():
+    def change(model):
+        model.held.put(1)
+        return 1 + 0.1 * model.held.qsize()
+
+    return of_model(OfModel(Queue, change))
+
+
+@kind
+def context_variable_of_model():
+    def change(model):
+        model.held.set(model.held.get() + 1)
+        return 1 + 0.1 * model.held.get()
+
+    return of_model(OfModel(lambda: ContextVar("held", default=0), change))
+
+
+@kind(named="model.held.n_children_spawned")
+def seed_sequence_of_model():
+    def change(model):
+        return 1 + np.random.default_rng(model.held.spawn(1)[0]).random()
+
+    return of_model(OfModel(lambda: np.random.SeedSequence(1), change))
 
 
 @kind

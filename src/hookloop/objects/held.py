@@ -11,11 +11,14 @@ from argparse import Namespace
 from array import array
 from collections import UserDict, UserList, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from operator import is_
 from pathlib import PurePath
+from queue import Queue
+from threading import local
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple, cast
 
@@ -38,6 +41,9 @@ DEPTH = 6
 SOME = 100
 """How many parts of a list or dict are examined."""
 
+LONGEST_NAME = 60
+"""Characters of a key that names its part; a module is a key by its type."""
+
 LIBRARIES = frozenset(sys.stdlib_module_names) - {"__main__"} | {"numpy", "torch", "hookloop"}
 """Packages whose objects are not examined, but for modules, data sets and what calls others."""
 
@@ -54,8 +60,11 @@ HOOKS_OF_MODULE = (
 HOOKS_OF_TENSOR = ("_backward_hooks", "_post_accumulate_grad_hooks")
 HOOKS_OF_OPTIMIZER = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
-HOLDERS = (SimpleNamespace, Namespace, UserDict, UserList)
+HOLDERS = (SimpleNamespace, Namespace, UserDict, UserList, Queue, local)
 """Classes of the standard library that only hold what a user puts there."""
+
+WITH_STATE = (ContextVar, np.random.SeedSequence, np.ma.MaskedArray)
+"""Classes of libraries whose parts are no attributes."""
 
 Put = Callable[[object], None]
 Kind = Literal["parameter", "buffer", "value", "stateful", "part", "iterator", "opaque"]
@@ -92,6 +101,13 @@ def held_by(  # noqa: C901, PLR0912 - one for each kind
         yield from _held_by_schedule(holder)
     elif isinstance(holder, HOLDERS):
         yield from _attributes(holder)
+    elif isinstance(holder, ContextVar):
+        yield Held("value", holder.get(None), cast("Put", holder.set))
+    elif isinstance(holder, np.random.SeedSequence):
+        yield Held("n_children_spawned", holder.n_children_spawned, None)
+    elif isinstance(holder, np.ma.MaskedArray):
+        yield Held("data", holder.data, None)
+        yield Held("mask", holder.mask, partial(setattr, holder, "mask"))
     elif isinstance(holder, list):
         for index, part in enumerate(holder[:SOME]):
             yield Held(str(index), part, partial(holder.__setitem__, index))
@@ -101,7 +117,8 @@ def held_by(  # noqa: C901, PLR0912 - one for each kind
     elif isinstance(holder, Mapping):
         for key, part in list(holder.items())[:SOME]:
             put = partial(holder.__setitem__, key) if isinstance(holder, dict) else None
-            yield Held(str(key), part, put)
+            name = str(key)
+            yield Held(name if len(name) < LONGEST_NAME else type(key).__name__, part, put)
     elif isinstance(holder, FunctionType):
         yield from _held_by_function(holder)
     elif isinstance(holder, MethodType):
@@ -117,7 +134,7 @@ def is_examined(value: object) -> bool:
     """Return whether the parts of an object are looked at."""
     if isinstance(value, nn.Module | partial | list | tuple | set | frozenset | Mapping):
         return True
-    if isinstance(value, (Optimizer, LRScheduler, *HOLDERS)):
+    if isinstance(value, (Optimizer, LRScheduler, *HOLDERS, *WITH_STATE)):
         return True
     if isinstance(value, MethodType):
         return is_examined(value.__self__)
@@ -489,7 +506,7 @@ def _is_value(  # noqa: PLR0911 - a line for each kind
     if isinstance(value, Tensor):
         return id(value) not in known
     if isinstance(value, np.ndarray):
-        return not value.dtype.hasobject
+        return not value.dtype.hasobject and not isinstance(value, np.ma.MaskedArray)
     container = container_of(value)
     if container is None:
         return False
