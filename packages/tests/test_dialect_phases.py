@@ -25,7 +25,7 @@ def hook_with_all_methods(name, called):
 @pytest.mark.parametrize("phases", ["predict test validate train", "train predict train"])
 def test_phases_may_follow_each_other_in_any_order(name, phases):
     called = []
-    data = {f"{phase}_data": make_data(8) for phase in ("val", "test", "predict")}
+    data = {name: make_data(8) for name in ("val_data", "data.test", "data.predict")}
     trainer = make_trainer(hooks=[hook_with_all_methods(name, called)], run_dir="run", **data)
     for phase in phases.split():
         limit = {"max_epochs": trainer.run.progress.epoch + 1} if phase == "train" else {}

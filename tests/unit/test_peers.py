@@ -5,9 +5,10 @@ import inspect
 import pytest
 import torch
 
-from hookloop import Trainer, hooks, peers
+from hookloop import hooks, peers
 from hookloop.engine.points import POINTS
 from hookloop.peers import suggestion, translation
+from hookloop.trainer.settings import SETTINGS
 
 TABLES = {
     name: table for name, table in vars(peers).items() if name.isupper() and isinstance(table, dict)
@@ -24,7 +25,7 @@ def test_no_name_is_given_twice_in_an_entry(name):
 
 def test_the_tables_name_only_what_exists():
     assert set(peers.HOOKS) <= set(hooks.__all__)
-    assert set(peers.ARGUMENTS) <= set(inspect.signature(Trainer).parameters)
+    assert set(peers.ARGUMENTS) <= set(SETTINGS)
     assert set(peers.POINTS) <= {point.name for point in POINTS}
     assert all(hasattr(torch.optim.lr_scheduler, name) for name in peers.SCHEDULES)
     assert all(hasattr(torch.nn.functional, name) for name in peers.LOSSES)

@@ -55,7 +55,13 @@ def test_arguments_come_from_the_run_then_from_its_config_then_by_default():
     [
         ({"default_hooks": {}}, 50),
         ({"default_hooks": {"metrics": WriteMetrics(every=3)}}, 3),
-        ({"default_hooks": {"metrics": WriteMetrics(every=3)}, "config": {"logging_steps": 2}}, 2),
+        (
+            {
+                "default_hooks": {"metrics": WriteMetrics(every=3)},
+                "setup.config": {"logging_steps": 2},
+            },
+            2,
+        ),
         ({"default_hooks": {"metrics": WriteMetrics(every="1 minutes")}}, 500),
         ({"default_hooks": {"metrics": None}}, 500),
     ],
@@ -197,7 +203,10 @@ def test_the_patience_is_restored():
     ("options", "message"),
     [
         ({}, "needs metric_for_best_model"),
-        ({"config": {"metric_for_best_model": "loss"}, "val_data": None}, "needs validations"),
+        (
+            {"setup.config": {"metric_for_best_model": "loss"}, "val_data": None},
+            "needs validations",
+        ),
     ],
 )
 def test_early_stopping_rejects_a_run_in_which_it_could_not_act(options, message):

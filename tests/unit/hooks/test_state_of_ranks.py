@@ -28,7 +28,7 @@ class Own(StateOfRanks):
 def run_of(rank, size, gathered=(), *, is_broken=False):
     return SimpleNamespace(
         world=World(rank, size),
-        ranks=SimpleNamespace(is_broken=is_broken),
+        _internals=SimpleNamespace(ranks=SimpleNamespace(is_broken=is_broken)),
         gather=lambda value: list(gathered),
     )
 

@@ -293,7 +293,7 @@ def test_an_update_of_ones_own_records_the_whole_batch():
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_a_hook_replaces_each_microbatch_in_every_phase(accumulate, tmp_path):
-    data = {"train_data": make_data(), "val_data": make_data(8), "test_data": make_data(8)}
+    data = {"train_data": make_data(), "val_data": make_data(8), "data.test": make_data(8)}
     options = {"accumulate": accumulate, "max_epochs": 2}
     trainer = make_trainer(
         hooks=[Negate("before_forward")], run_dir=tmp_path / "hook", **data, **options

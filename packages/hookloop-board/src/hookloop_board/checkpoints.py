@@ -83,7 +83,8 @@ def commands_of(entry: Entry, name: str, *, can_resume: bool) -> dict[str, str]:
     home = entry.home.absolute()  # They are pasted in any directory.
     chosen = f"--checkpoint {quote(home / name)}"
     rest = f"{quote(home)} {chosen}"
-    streams = [one for one in ("test_data", "val_data") if _has_key(config, one)]
+    keys = {"test_data": "data.test", "val_data": "val_data"}
+    streams = [name for name, key in keys.items() if _has_key(config, key)]
     found = {"resume": f"hookloop resume {rest}"} if can_resume else {}
     if "test_data" in streams:
         found["test"] = f"hookloop test {rest}"

@@ -103,7 +103,7 @@ class SwitchIterator(Hook):
         self.seen.append(float(data_batch[0].abs().max()) > 50)
 
 
-@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"epoch_iters": 7}])
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"data.epoch_iters": 7}])
 def test_another_iterator_is_used_from_the_next_iteration_on(options):
     big = [(torch.full((4, 4), 100.0), torch.zeros(4, 1))] * 6
     hook = SwitchIterator(big)

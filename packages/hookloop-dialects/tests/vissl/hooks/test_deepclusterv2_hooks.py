@@ -25,6 +25,6 @@ class Loss(torch.nn.MSELoss):
 )
 def test_memory_is_filled_once_and_clustered_in_each_phase(tmp_path, name, calls):
     loss = Loss()
-    parts = {"loss": loss, "val_data": None, "config": {"LOSS": {"name": name}}}
+    parts = {"loss": loss, "val_data": None, "setup.config": {"LOSS": {"name": name}}}
     train(tmp_path, InitMemoryHook(), ClusterMemoryHook(), max_epochs=2, **parts)
     assert loss.calls == calls

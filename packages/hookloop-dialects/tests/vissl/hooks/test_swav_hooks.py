@@ -17,7 +17,7 @@ def test_scores_are_computed_and_prototypes_normalized_for_swav_alone(tmp_path, 
     loss = TeacherLoss(lambda loss, output: output[1].square().sum(), swav_criterion=criterion)
     config = {"LOSS": {"name": name, "swav_loss": {"normalize_last_layer": True}}}
     hooks = SwAVUpdateQueueScoresHook(), NormalizePrototypesHook()
-    parts = {"loss": loss, "train_data": views(), "val_data": None, "config": config}
+    parts = {"loss": loss, "train_data": views(), "val_data": None, "setup.config": config}
     train(tmp_path, *hooks, model=model, max_epochs=1, **parts)
     assert heads == [model.heads[0]] * calls
     norms = model.heads[0].prototypes0.weight.norm(dim=1)

@@ -25,7 +25,7 @@ def test_scores_reach_the_loss_and_the_encoder_changes_its_mode(tmp_path):
     settings = {"swav_momentum_loss": {"normalize_last_layer": True}}
     config = {"LOSS": {"name": "swav_momentum_loss", **settings}}
     hooks = SwAVMomentumHook(0.9, 2, [0]), SwAVMomentumNormalizePrototypesHook()
-    parts = {"loss": loss, "train_data": views(), "val_data": None, "config": config}
+    parts = {"loss": loss, "train_data": views(), "val_data": None, "setup.config": config}
     train(tmp_path, *hooks, model=model, max_epochs=1, **parts)
     assert modes == [True, True, False]
     for one in (model, loss.momentum_encoder):

@@ -31,7 +31,7 @@ class Note(LogBufferWriter):
         ({"max_epochs": 2}, [1, 4]),
         ({"max_iters": 5}, [1, 3, 4]),
         ({"max_iters": 4}, [1, 3]),
-        ({"max_iters": 5, "config": {"log_config": {"period": 3}}}, [2, 4]),
+        ({"max_iters": 5, "setup.config": {"log_config": {"period": 3}}}, [2, 4]),
     ],
 )
 def test_loggers_write_within_epochs_or_by_iteration_and_at_the_last(options, calls, tmp_path):
