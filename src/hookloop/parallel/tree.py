@@ -100,38 +100,74 @@ def add_up(values: Mapping[Node, T], leaves: int, add: Callable[[T, T], T]) -> T
     return below(Node(0, size))
 
 
-def sum_over_processes(
-    own: Mapping[Node, Tensor], covers: Sequence[Sequence[Node]], rank: int, leaves: int
-) -> Tensor:
-    """Return the sum of all leaves on every process.
+class TreeSum:
+    """Sums flat tensors over all leaves of all processes.
+
+    What it needs is allocated once: to get new memory of 40 MB takes longer than to send it.
 
     Args:
-        own: The sums of this process's subtrees: flat tensors of the same length and type.
         covers: The subtrees of each process.
         rank: The number of this process.
         leaves: How many leaves the whole tree has.
     """
-    if len(covers) == 1:
-        return add_up(own, leaves, torch.add)
+
+    def __init__(self, covers: Sequence[Sequence[Node]], rank: int, leaves: int) -> None:
+        self._covers = covers
+        self._rank = rank
+        self._leaves = leaves
+        self._received: dict[Node, Tensor] = {}
+        self._sum: Tensor | None = None
+
+    def sum(self, own: Mapping[Node, Tensor]) -> Tensor:
+        """Return the sum of all leaves on every process; it is valid until the next one.
+
+        Args:
+            own: The sums of this process's subtrees: flat tensors of the same length and type,
+                which are used up.
+        """
+        if len(self._covers) == 1:
+            return add_up(own, self._leaves, Tensor.add_)
+        like = next(iter(own.values()))
+        ranks = len(self._covers)
+        ends = [len(like) * part // ranks for part in range(ranks + 1)]
+        places = [slice(ends[part], ends[part + 1]) for part in range(ranks)]
+        mine = places[self._rank]
+        if self._sum is None or len(self._sum) != len(like):
+            self._sum = torch.empty_like(like)
+            others = [node for rank, nodes in enumerate(self._covers) for node in nodes]
+            self._received = {
+                node: like.new_empty(mine.stop - mine.start) for node in others if node not in own
+            }
+        # A slice of each subtree to the process that adds it, and what that is added up to back.
+        _exchange(
+            self._rank,
+            [[own[node][place] for node in own] for place in places],
+            [[self._received.get(node, like) for node in nodes] for nodes in self._covers],
+        )
+        slices = {**self._received, **{node: values[mine] for node, values in own.items()}}
+        self._sum[mine] = add_up(slices, self._leaves, Tensor.add_)
+        whole = [[self._sum[place]] for place in places]
+        _exchange(self._rank, [whole[self._rank]] * ranks, whole)
+        return self._sum
+
+
+def _exchange(
+    rank: int, sent: Sequence[Sequence[Tensor]], received: Sequence[Sequence[Tensor]]
+) -> None:
+    """Send tensors to each other process, and receive as many as it has.
+
+    Not by `all_to_all_single` and `all_gather_single`: gloo copies what it gathers, and both want
+    all parts in one piece.
+    """
     import torch.distributed as dist
 
-    ranks = len(covers)
-    like = next(iter(own.values()))
-    length = len(like)
-    slice_length = -(-length // ranks)
-    padded = [_padded(own[node], slice_length * ranks).view(ranks, -1) for node in covers[rank]]
-    sent = torch.stack(padded, dim=1).reshape(-1)  # For each process its slice of each subtree.
-    counts = [len(nodes) * slice_length for nodes in covers]
-    received = like.new_empty(sum(counts))
-    dist.all_to_all_single(received, sent, counts, [len(padded) * slice_length] * ranks)
-    every = [node for nodes in covers for node in nodes]
-    slices = dict(zip(every, received.view(len(every), slice_length).unbind(), strict=True))
-    summed = like.new_empty(slice_length * ranks)
-    # Newer versions of torch warn of the old name.
-    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-    gather(summed, add_up(slices, leaves, torch.add).contiguous())
-    return summed[:length]
-
-
-def _padded(flat: Tensor, length: int) -> Tensor:
-    return torch.nn.functional.pad(flat, (0, length - len(flat)))
+    operations = []
+    for other in [other for other in range(len(sent)) if other != rank]:
+        for number, tensor in enumerate(received[other]):
+            if tensor.numel():
+                operations.append(dist.P2POp(dist.irecv, tensor, other, tag=number))
+        for number, tensor in enumerate(sent[other]):
+            if tensor.numel():
+                operations.append(dist.P2POp(dist.isend, tensor, other, tag=number))
+    for work in dist.batch_isend_irecv(operations) if operations else ():
+        work.wait()
