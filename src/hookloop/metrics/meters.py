@@ -52,6 +52,8 @@ class Meters:
     def __init__(self, metrics: Mapping[str, Metric], world: World | None = None) -> None:
         self._metrics = metrics
         self._world = world or World()
+        # Whether metrics of torchmetrics may not combine themselves over all processes.
+        self._is_apart = self._world.logical > 0 or self._world.tensor > 1
         self._leaves = self._world.leaves if self._world.logical else range(1)
         self._of_leaves: list[dict[str, Series | WeightedMean]] = [{} for _ in self._leaves]
         self._means: dict[str, Series | WeightedMean] = self._of_leaves[0]
@@ -82,9 +84,9 @@ class Meters:
         at = (self._count, self._leaves[self._place]) if self._world.logical else (0, 0)
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
-                if self._batches is None or not self._world.logical:
+                if self._batches is None or not self._is_apart:
                     metric.update(output, targets)
-                if self._batches is not None and (self._world.logical or not _syncs_itself(metric)):
+                if self._batches is not None and (self._is_apart or not _syncs_itself(metric)):
                     self._batches.append((name, _on_cpu(output), _on_cpu(targets), at))
             else:
                 self.add(name, metric(output, targets), samples)
@@ -122,7 +124,8 @@ class Meters:
         if ranks.world.is_alone and not self._world.logical:
             return
         own = [{name: mean.sums() for name, mean in of.items()} for of in self._of_leaves]
-        of_ranks = ranks.gather((own, self._batches))
+        # Processes that split layers have seen the same batches.
+        of_ranks = ranks.gather((own, self._batches))[:: self._world.tensor]
         leaves = [sums for of_rank, _ in of_ranks for sums in of_rank]
         self._means = {}
         for name in dict.fromkeys(name for sums in leaves for name in sums):
@@ -158,7 +161,7 @@ class Meters:
         with warnings.catch_warnings():
             if self._batches is not None:  # A rank may have had no part of the data.
                 warnings.filterwarnings("ignore", message="The ``compute`` method of metric")
-            if self._batches is None or not self._world.logical:
+            if self._batches is None or not self._is_apart:
                 return metric.compute()
             with _not_combining(metric):  # It has seen the batches of all ranks.
                 return metric.compute()

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Literal, cast, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, cast, get_args
 
 from hookloop.errors import HookloopError, nearest
 from hookloop.every import Every
+
+Plan = str | Callable[[Any, Any], object]
+"""What splits a model over the ranks of a mesh, or its name."""
+
+OTHER_MESHES = {
+    "context": (
+        "would cut each sequence over the ranks, which torch can do on GPUs only: its attention on "
+        "the CPU has no rule for parts of a sequence, so nothing here could be tried. A step of "
+        "your own can use torch's context_parallel."
+    ),
+    "pipeline": (
+        "would give each rank some of the layers. A schedule of torch's runs forward and backward "
+        "of all microbatches in one call, in which no hook sees a microbatch; and each rank has "
+        "another part of the model, of the state and of the loss. Use {'data': ..., 'tensor': ...} "
+        "or {'replicate': ..., 'shard': ...}."
+    ),
+}
+"""Meshes of torch's that are not offered, and why."""
 
 Strategy = Literal["auto", "none", "replicated", "sharded"]
 
@@ -34,7 +52,10 @@ class Parallel:
             its bits do not depend on that number; None leaves that out.
         timeout: How long one rank may keep the others waiting: ``"5 min"``, or seconds.
         mesh: Of a sharded run: ``{"replicate": 2, "shard": 4}`` keeps two copies of the shards,
-            one on each group of four ranks. By default there is one.
+            one on each group of four ranks. By default there is one. ``{"data": 2, "tensor": 4}``
+            cuts batches for two groups, each of which splits the layers over four ranks.
+        plan: How the layers are split: a function of the model and of torch's mesh of the ranks
+            that split it, its path, or the name of a plan that is there already.
         shard: The classes of modules that are gathered one at a time; by default the entries of
             each ModuleList.
         precision: In which numbers a sharded run computes: ``{"param": "bf16", "reduce": "fp32"}``.
@@ -51,7 +72,8 @@ class Parallel:
     unused_parameters: bool | None = None
     logical: int | None = None
     timeout: float = TIMEOUT
-    mesh: tuple[int, int] | None = None
+    mesh: Mapping[str, int] | None = None
+    plan: Plan | None = None
     shard: tuple[str, ...] = ()
     precision: Mapping[str, str] = field(default_factory=dict)
     offload: bool = False
@@ -61,6 +83,11 @@ class Parallel:
     def is_sharded(self) -> bool:
         """Whether each rank has a part of each parameter."""
         return self.strategy == "sharded"
+
+    @property
+    def tensor(self) -> int:
+        """Over how many ranks layers are split."""
+        return 1 if self.mesh is None else self.mesh.get("tensor", 1)
 
     @classmethod
     def parse(cls, given: Parallel | str | Mapping[str, object] | None) -> Parallel:
@@ -78,7 +105,15 @@ class Parallel:
                     f"There are: {', '.join(names)}."
                 )
         parsed = {name: _READ[name](value) for name, value in settings.items() if name in _READ}
-        return cls(**{**settings, **parsed})  # type: ignore[arg-type]
+        found = cls(**{**settings, **parsed})  # type: ignore[arg-type]
+        if (found.mesh is not None and "tensor" in found.mesh) != (found.plan is not None):
+            raise _problem(
+                "plan says how layers are split over the ranks of mesh: {data: ..., tensor: ...}: "
+                "write both, or none."
+            )
+        if found.plan is not None and found.strategy == "auto":
+            return replace(found, strategy="sharded")
+        return found
 
 
 def _problem(message: str) -> HookloopError:
@@ -129,15 +164,27 @@ def _seconds(value: object) -> float:
     return seconds
 
 
-def _mesh(value: object) -> tuple[int, int] | None:
-    names = {"replicate", "shard"}
+def _mesh(value: object) -> Mapping[str, int] | None:
     if value is None:
         return None
-    if isinstance(value, Mapping) and set(value) <= names and "shard" in value:
-        sizes = (value.get("replicate", 1), value["shard"])
-        if all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in sizes):
-            return cast("tuple[int, int]", sizes)
-    raise _problem(f"mesh is {value!r}: write it as {{'replicate': 2, 'shard': 4}}.")
+    if isinstance(value, Mapping):
+        for outer, inner in (("replicate", "shard"), ("data", "tensor")):
+            if inner in value and set(value) <= {outer, inner}:
+                sizes = {outer: value.get(outer, 1), inner: value[inner]}
+                if all(type(one) is int and one > 0 for one in sizes.values()):
+                    return sizes
+        if others := sorted(str(name) for name in set(value) & set(OTHER_MESHES)):
+            raise _problem(f"mesh: '{others[0]}' {OTHER_MESHES[others[0]]}")
+    raise _problem(
+        f"mesh is {value!r}: write it as {{'replicate': 2, 'shard': 4}}, or as "
+        "{'data': 2, 'tensor': 4} with a plan."
+    )
+
+
+def _plan(value: object) -> Plan | None:
+    if value is None or callable(value) or isinstance(value, str):
+        return cast("Plan | None", value)
+    raise _problem(f"plan is {value!r}: write a function, or its path: my_project.parallelize.")
 
 
 def _classes(value: object) -> tuple[str, ...]:
@@ -165,6 +212,7 @@ _READ: dict[str, Callable[[object], object]] = {
     "logical": _logical,
     "timeout": _seconds,
     "mesh": _mesh,
+    "plan": _plan,
     "shard": _classes,
     "precision": _precision,
     "offload": bool,

@@ -7,6 +7,7 @@ whose forward runs everything that an update computes: a step may call any metho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
@@ -16,9 +17,10 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hookloop.errors import HookloopError, ModelError
+from hookloop.parallel.plans import find_plan
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.replicated import SLOTS
-from hookloop.parallel.settings import Parallel
+from hookloop.parallel.settings import Parallel, Plan
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -56,7 +58,11 @@ class Shards:
 
         check_shardable(model, optimizers, settings, ranks.world.size)
         before = dict(model.named_parameters(remove_duplicate=False))
-        options = {"mesh": make_mesh(settings, ranks.world.size, device), **_policies(settings)}
+        mesh = make_mesh(settings, ranks.world.size, device)
+        if settings.plan is not None:
+            _split(model, settings.plan, mesh)
+            mesh = mesh["data"]
+        options = {"mesh": mesh, **_policies(settings)}
         carrier, blocks = _Carrier(model), blocks_of(model, settings.shard)
         if settings.activation_checkpointing:
             checkpoint_activations(model, blocks)
@@ -66,6 +72,10 @@ class Shards:
         self._carrier: FSDPModule = fully_shard(carrier, reshard_after_forward=False, **options)
         after = dict(model.named_parameters(remove_duplicate=False))
         _replace_parameters(optimizers, {id(before[name]): after[name] for name in before})
+        self._ranks, self._device = ranks, device
+        self._has_split = settings.plan is not None
+        if self._has_split:
+            _step_one_by_one(optimizers)
 
     def forward(self, compute: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is computed
         """Compute something with the whole model; all ranks have to do so at the same time."""
@@ -74,9 +84,61 @@ class Shards:
             self._carrier.reshard()
         return result
 
+    def clip(self, parameters: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """Clip the gradients of all ranks together; return their norm, the same on each."""
+        if not self._has_split:
+            norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+            return local_part(norm)
+        # Parameters that are split lie on another mesh than the rest, and torch mixes no meshes.
+        gradients = [one.grad for one in parameters if one.grad is not None]
+        total = self._norm(gradients, norm_type)
+        factor = torch.clamp(max_norm / (total + 1e-6), max=1.0)
+        for gradient in gradients:
+            local_part(gradient).mul_(factor)
+        return total
+
+    def _norm(self, gradients: Sequence[Tensor], norm_type: float) -> Tensor:
+        """Return the norm of gradients of which each rank has parts, some of them as copies."""
+        size = self._ranks.world.size
+        parts = [(local_part(one), copies_of(one, size)) for one in gradients]
+        zero = torch.zeros((), device=self._device)
+        norms = [
+            (torch.linalg.vector_norm(part, norm_type).to(zero), copies)
+            for part, copies in parts
+            if part.numel()
+        ]
+        if norm_type == float("inf"):
+            own = torch.stack([zero, *(norm for norm, _ in norms)]).max()
+            return self._ranks.reduce(own, "max")
+        powers = [norm**norm_type / copies for norm, copies in norms]
+        own = torch.stack([zero, *powers]).sum()
+        return self._ranks.reduce(own, "sum") ** (1 / norm_type)
+
     def start(self, *, synchronizes: bool) -> None:
         """Begin a microbatch; gradients are averaged in the backward of the last one only."""
         self._carrier.set_requires_gradient_sync(synchronizes)
+
+
+def local_part(value: Tensor) -> Tensor:
+    """Return what this rank has of a tensor."""
+    return cast("Tensor", value.to_local()) if hasattr(value, "to_local") else value
+
+
+def copies_of(value: Tensor, size: int) -> int:
+    """Return how many of all ranks have the same part of a tensor.
+
+    Args:
+        value: The tensor; of one that is not cut, each rank has a copy.
+        size: The number of all ranks.
+    """
+    cut = cast("Any", value)
+    places = enumerate(getattr(value, "placements", ()))
+    return size // math.prod(int(cut.device_mesh.size(at)) for at, one in places if is_cut(one))
+
+
+def is_cut(placement: object) -> bool:
+    """Return whether a placement of torch's cuts a tensor along a dimension."""
+    return hasattr(placement, "dim")
 
 
 class ShardedAverager:
@@ -180,13 +242,14 @@ def check_shardable(
             "leave sparse out, or write parallel='replicated'.",
             argument="model",
         )
-    replicate, shard = settings.mesh or (1, size)
-    if replicate * shard != size:
+    outer, inner = _sizes(settings, size).values()
+    if outer * inner != size:
         raise HookloopError(
-            f"parallel: mesh has {replicate} x {shard} = {replicate * shard} ranks, but there are "
-            f"{size}.",
+            f"parallel: mesh has {outer} x {inner} = {outer * inner} ranks, but there are {size}.",
             argument="parallel",
         )
+    if settings.plan is not None:
+        find_plan(settings.plan)
     blocks_of(model, settings.shard)
 
 
@@ -224,10 +287,45 @@ def make_mesh(settings: Parallel, size: int, device: torch.device) -> DeviceMesh
     """Arrange the ranks: all in one row, or in groups that have copies of each other's shards."""
     from torch.distributed.device_mesh import init_device_mesh
 
-    replicate, shard = settings.mesh or (1, size)
-    if replicate == 1:
-        return init_device_mesh(device.type, (shard,), mesh_dim_names=("shard",))
-    return init_device_mesh(device.type, (replicate, shard), mesh_dim_names=("replicate", "shard"))
+    sizes = _sizes(settings, size)
+    if sizes.get("replicate") == 1:
+        sizes = {"shard": sizes["shard"]}
+    return init_device_mesh(device.type, tuple(sizes.values()), mesh_dim_names=tuple(sizes))
+
+
+def _sizes(settings: Parallel, size: int) -> Mapping[str, int]:
+    return settings.mesh or {"replicate": 1, "shard": size}
+
+
+def _split(model: torch.nn.Module, plan: Plan, mesh: DeviceMesh) -> None:
+    """Split layers over the ranks of a mesh, as a plan says."""
+    find_plan(plan)(model, mesh["tensor"])
+    ranks = mesh["tensor"].size()
+    for name, parameter in model.named_parameters():
+        for placement in getattr(parameter, "placements", ()):
+            dimension = getattr(placement, "dim", None)
+            if dimension is not None and parameter.shape[dimension] % ranks:
+                raise ModelError(
+                    f"The plan {plan!r} splits '{name}' of shape {tuple(parameter.shape)} over "
+                    f"{ranks} ranks, which do not divide {parameter.shape[dimension]}: torch "
+                    "splits layers evenly.",
+                    argument="parallel",
+                )
+    if not any(hasattr(one, "to_local") for one in model.parameters()):
+        raise ModelError(
+            f"The plan {plan!r} has split no parameter of {type(model).__name__}: it has to call "
+            "torch's parallelize_module with the names of its layers.",
+            argument="parallel",
+        )
+
+
+def _step_one_by_one(optimizers: Mapping[str, Optimizer]) -> None:
+    """Let optimizers step each parameter by itself: torch mixes no meshes in one operation."""
+    for optimizer in optimizers.values():
+        for group in optimizer.param_groups:
+            for way in ("foreach", "fused"):
+                if way in group:
+                    group[way] = False
 
 
 def blocks_of(model: torch.nn.Module, wanted: Sequence[str]) -> list[torch.nn.Module]:

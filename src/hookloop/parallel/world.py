@@ -27,6 +27,7 @@ class World:
         restart: How often the launcher has started all of them again.
         logical: Into how many parts each global batch is cut, whatever the number of processes; 0
             for one part for each process.
+        tensor: How many processes, one after the other, split the layers and have the same data.
 
     >>> World().is_main
     True
@@ -39,6 +40,24 @@ class World:
     node: int = 0
     restart: int = 0
     logical: int = 0
+    tensor: int = 1
+
+    @property
+    def data_rank(self) -> int:
+        """Which part of each global batch is that of this process."""
+        return self.rank // self.tensor
+
+    @property
+    def data_size(self) -> int:
+        """For how many groups of processes each global batch is cut.
+
+        >>> (
+        ...     [World(rank, 4, tensor=2).data_rank for rank in range(4)],
+        ...     World(0, 4, tensor=2).data_size,
+        ... )
+        ([0, 0, 1, 1], 2)
+        """
+        return self.size // self.tensor
 
     @property
     def is_main(self) -> bool:

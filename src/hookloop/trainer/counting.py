@@ -53,7 +53,7 @@ class Counter:
             progress.samples = (progress.samples or 0) + progress.last_samples
         if self._counts_tokens:
             own = sum(int(self._count_tokens(batch)) for batch in _counting(run, batches))
-            progress.last_tokens = run.reduce(own, "sum")
+            progress.last_tokens = run.reduce(own, "sum") // run.world.tensor
             progress.tokens = (progress.tokens or 0) + progress.last_tokens
 
 
@@ -72,12 +72,12 @@ def count_ids(batch: object) -> int:
 def _samples(run: Run, batches: list[object]) -> int:
     shares = run.train_data.shares() if run.train_data is not None else None
     if shares is None:  # Each rank may have data of its own.
-        return run.reduce(sum(map(size_of, batches)), "sum")
+        return run.reduce(sum(map(size_of, batches)), "sum") // run.world.tensor
     whole = shares[:: max(1, len(run.world.leaves))]  # Logical ranks read the same batches.
     totals = [share.total for share in whole if share.total is not None]
     if len(totals) == len(whole):
         return sum(totals)
-    return run.reduce(sum(share.own for share in shares), "sum")
+    return run.reduce(sum(share.own for share in shares), "sum") // run.world.tensor
 
 
 def _counting(run: Run, batches: list[object]) -> list[object]:

@@ -333,7 +333,7 @@ def check_updates(run: Run, updates: Iterable[Update]) -> None:
 def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) -> None:
     """Reject what would have no effect where the user makes the updates."""
     if run.world.cuts_batches:
-        ranks = run.world.logical or run.world.size
+        ranks = run.world.logical or run.world.data_size
         raise ModelError(
             f"trainer.loop() cannot average the gradients of {ranks} ranks, because the "
             "backward is yours: write step=, or an Update, and call train()."

@@ -69,7 +69,7 @@ def open_data(run: Run, data: Batches | str | None) -> Stream:
         )
     source = Stream(batches, data if isinstance(data, str) else "predict_data")
     if not run.world.is_alone:
-        source.share_among(run.world.rank, run.world.size, is_training=False)
+        source.share_among(run.world.data_rank, run.world.data_size, is_training=False)
     return source
 
 
@@ -143,7 +143,7 @@ class Predictions:
         if run.is_interrupted:
             return None
         # By batch and rank, which is the order of the data: ranks cut each batch in their order.
-        of_ranks = run.gather(self._parts)
+        of_ranks = run.gather(self._parts)[:: run.world.tensor]
         parts = sorted((part for parts in of_ranks for part in parts), key=lambda part: part[0])
         if to is None:
             return self._joined(parts)

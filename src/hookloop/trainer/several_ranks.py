@@ -69,7 +69,9 @@ def share_streams(run: Run) -> None:
     for stream, is_training in _streams(run):
         # What is predicted is joined again, part by part.
         logical = 0 if stream in run._internals.predict_data.values() else world.logical
-        stream.share_among(world.rank, world.size, logical=logical, is_training=is_training)
+        stream.share_among(
+            world.data_rank, world.data_size, logical=logical, is_training=is_training
+        )
     join_orders(run)
 
 
@@ -98,7 +100,7 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     if is_new:
         GeneratorStates(start).restore()
         if not run.world.logical:  # Each of those has random numbers of its own in each update.
-            seed_rank(run.world.rank)
+            seed_rank(run.world.data_rank)
 
 
 def align_ranks(run: Run, settings: Parallel) -> None:

@@ -186,7 +186,9 @@ class Trainer(Guarded):
         arguments, when = locals(), Validation.parse(val_every)
         data, setup = Data.parse(data), Setup.parse(setup)
         together = Parallel.parse(parallel)
-        world = replace(World.from_environment(), logical=together.logical or 0)
+        world = replace(
+            World.from_environment(), logical=together.logical or 0, tensor=together.tensor
+        )
         standard = build_default_hooks(default_hooks, is_alone=world.is_alone or world.logical > 0)
         self._planner = Planner(with_own(standard, own_hooks(hooks)), PointTable(setup.points))
         start, where = Start(run_dir, resume, setup.load_from), choose_device(device, world)

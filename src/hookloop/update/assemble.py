@@ -263,7 +263,7 @@ def _way_of(
         )
 
     def on_ranks(one: Update) -> Make:
-        reduction = Reduction(one, averager, run.world.size)
+        reduction = Reduction(one, averager, run.world.data_size)
         if type(one).make is not Update.make:  # It makes the update from what it computes.
             one.average_with(reduction.compute_averaged)
             return one.make

@@ -351,9 +351,9 @@ class Update:
     def apply(self, run: Run) -> None:
         """Clip the gradients, and step the optimizers."""
         if self.clip_norm is not None:
-            norm = torch.nn.utils.clip_grad_norm_(self.parameters(), self.clip_norm)
-            if hasattr(norm, "to_local"):  # Of a sharded model; each rank has the whole norm.
-                norm = norm.to_local()
+            shards = run._internals.shards
+            clip = torch.nn.utils.clip_grad_norm_ if shards is None else shards.clip
+            norm = clip(self.parameters(), self.clip_norm)
             run.metrics.series("train/grad_norm").add(norm)
         if self.scaler is None:
             for optimizer in self.optimizers:

@@ -21,7 +21,7 @@ def test_a_mapping_sets_several_things():
             "timeout": "2 min",
         }
     )
-    assert settings.mesh == (2, 4)
+    assert settings.mesh == {"replicate": 2, "shard": 4}
     assert settings.shard == ("Block", "torch.nn.modules.linear.Linear")
     assert settings.timeout == 120.0
     assert Parallel.parse(settings) is settings

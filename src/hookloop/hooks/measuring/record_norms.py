@@ -16,6 +16,7 @@ from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._many_tensors import norms_of
+from hookloop.parallel.sharded import copies_of
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
@@ -136,7 +137,14 @@ class RecordNorms(Hook):
         zero = torch.zeros((), device=run.device)
         squares = torch.stack([found.get(name, zero).to(zero).square() for name in names])
         if is_shared:
-            squares = run.reduce(squares, "sum")
+            # What several ranks have is counted once.
+            size, world = run.world.size, run.world
+            is_activation = kind == "activation"
+            copies = [
+                world.tensor if is_activation else copies_of(self._weights[name], size)
+                for name in names
+            ]
+            squares = run.reduce(squares / squares.new_tensor(copies), "sum")
         run.metrics.put(f"norms/{kind}", squares.sum().sqrt())
         for name, norm in zip(names, squares.sqrt().unbind(), strict=True):
             if is_shared or name in found:  # A parameter without a gradient has no norm of it.

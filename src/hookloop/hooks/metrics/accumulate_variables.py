@@ -195,7 +195,7 @@ class AccumulateVariables(StateOfRanks):
     def _finish(self, run: Run, phase: Phase) -> None:
         kept = {name: one for name, one in self._parts.items() if name.partition("/")[0] == phase}
         if not run.world.is_alone:
-            kept = join_ranks(run.gather(self._placed(phase)))
+            kept = join_ranks(run.gather(self._placed(phase))[:: run.world.tensor])
         for stream, parts in kept.items():
             self.summarize(run, stream, parts)
         self._forget(phase)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from hookloop.checkpoint.shards.dtensors import local_part
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 
@@ -62,9 +61,9 @@ class ClipGradients(Hook):
             if self.max_value is not None:
                 clip_grad_value_(parameters, self.max_value)
             elif self.max_norm is not None:
-                norm = clip_grad_norm_(parameters, self.max_norm, self.norm_type)
-                # Of a sharded model each rank has the whole norm.
-                norm = local_part(norm)
+                shards = run._internals.shards
+                clip = clip_grad_norm_ if shards is None else shards.clip
+                norm = clip(parameters, self.max_norm, self.norm_type)
                 run.metrics.series(name).add(norm)  # As a tensor: no wait for the device.
 
     def _sets(self, run: Run) -> list[tuple[str, list[Tensor]]]:

@@ -692,17 +692,17 @@ def randomness_of_rank(run: Run, checkpoint: Mapping[str, object], label: str) -
     """Return the random numbers of a rank, after checking that they can be restored."""
     # A generator checks its state only when it is set. So each is set for a trial, and set back.
     now = GeneratorStates.now()
-    rank, size = run.world.rank, run.world.size
+    size, tensor = run.world.size, run.world.tensor
     with restoring("random numbers", label):
         saved = cast("list[dict[str, object]]", checkpoint["rng"])
         is_same = len(saved) == (1 if run.world.logical else size)
-        if run.world.logical:
-            rank = 0
+        # Those that split layers draw alike, whatever they did before.
+        rank = 0 if run.world.logical else run.world.data_rank * tensor
         found = GeneratorStates(saved[rank if is_same else 0])
         try:
             found.restore()
             if not is_same and rank:  # Each rank draws other numbers than all ranks before.
-                seed_rank(rank)
+                seed_rank(run.world.data_rank)
                 found = GeneratorStates.now()
         finally:
             now.restore()
