@@ -228,7 +228,7 @@ def test_every_module_of_a_hook_is_in_the_list_of_all_hooks():
 def test_reads_and_writes_are_names_of_metrics(name):
     hook = make_hook(name)
     # A metric has the prefix of its stream or topic. Other effects of a hook have attributes of
-    # their own: ends_training, steps_schedules, takes_part_in_training.
+    # their own: ends_training, owns, takes_part_in_training.
     assert all("/" in metric for metric in (*hook.reads, *hook.writes) if metric != "*")
 
 

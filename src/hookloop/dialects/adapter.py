@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.arguments import snake_case
 from hookloop.beside import is_own
-from hookloop.engine.hook import Call, Hook, OnError, Priority
+from hookloop.engine.hook import SCHEDULES, Call, Hook, OnError, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.run_log import forward_logger
 
@@ -133,7 +133,8 @@ class Adapter(Hook):
         self.priority = priority
         self.on_error = cast("OnError", _instance_text(foreign, "on_error") or "raise")
         self.ends_training = bool(getattr(foreign, "ends_training", False))
-        self.steps_schedules = bool(getattr(foreign, "steps_schedules", False))
+        if getattr(foreign, "steps_schedules", False):
+            self.owns = (SCHEDULES,)
         self.takes_part_in_training = bool(getattr(foreign, "takes_part_in_training", False))
         # The hooks of our own catalogues draw no random numbers. Of any other hook we cannot know
         # it, so its draws are kept apart from the training's.

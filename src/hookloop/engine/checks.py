@@ -155,6 +155,23 @@ def check_names(hooks: Sequence[Hook]) -> None:
         seen[hook.name] = hook
 
 
+def check_owners(hooks: Sequence[Hook]) -> None:
+    """Reject two hooks that both do what one hook of a run may do."""
+    owners: dict[str, Hook] = {}
+    for hook in hooks:
+        if isinstance(hook.owns, str):  # Each letter would be taken for a word.
+            raise HookError(f"{kind_of(hook)}.owns is text: write ({hook.owns!r},).", hook.name)
+        for what in hook.owns:
+            other = owners.setdefault(what, hook)
+            if other is not hook:
+                raise HookError(
+                    f"The hooks '{other.name}' ({kind_of(other)}) and '{hook.name}' "
+                    f"({kind_of(hook)}) both own the {what}, which only one hook of a run can: "
+                    "leave one out. A default hook is left out with default_hooks={'...': None}.",
+                    hook.name,
+                )
+
+
 def matches(first: str, second: str) -> bool:
     """Return whether two names, either of which may be a pattern, can mean the same metric.
 

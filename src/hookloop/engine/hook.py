@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 
 OnError = Literal["raise", "disable"]
+SCHEDULES, AVERAGED = "schedules", "averaged weights"
+"""What one hook of a run may own; see `Hook.owns`."""
 Call = Callable[..., None]
 
 
@@ -77,7 +79,9 @@ class Hook:
         reads: Names in the metric store that the hook reads; ``fnmatch`` patterns allowed.
         writes: Names that it puts there. A reader before its only writer is rejected.
         ends_training: Whether it is sure to end a training, which then needs no other limit.
-        steps_schedules: Whether it steps the schedules of the run.
+        owns: What it alone may do in a run: ``("schedules",)`` to step the schedules, ``("averaged
+            weights",)`` to keep those of a checkpoint, or a word of your own. A second hook with
+            the same word is rejected.
         takes_part_in_training: Whether it may change the training; it then draws from the
             training's random numbers. Any other hook draws from a sequence of its own.
         draws_random_numbers: False, in a hook that never draws, saves a check at each firing. It
@@ -108,7 +112,7 @@ class Hook:
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
     ends_training: bool = False
-    steps_schedules: bool = False
+    owns: Sequence[str] = ()
     takes_part_in_training: bool = False
     draws_random_numbers: bool = True
     changes_what_trains: bool = False

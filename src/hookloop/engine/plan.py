@@ -13,7 +13,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from hookloop.data.random.observers import ObserverCalls
-from hookloop.engine.checks import check_hook, check_names, check_reads_and_writes
+from hookloop.engine.checks import (
+    check_hook,
+    check_names,
+    check_owners,
+    check_reads_and_writes,
+)
 from hookloop.engine.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
 from hookloop.engine.points import MountPoints, Point, PointTable
 from hookloop.errors import HookError
@@ -170,6 +175,7 @@ class Plan(MountPoints):
         for hook in hooks:
             check_hook(hook, points)
         check_names(hooks)
+        check_owners(hooks)
         self.hooks = tuple(sorted(hooks, key=priority_of))  # Stable: ties stay as given.
         acting = [(hook, acts_at(hook, points)) for hook in self.hooks]
         self.produced = frozenset(produced)
@@ -214,6 +220,7 @@ class Plan(MountPoints):
         for hook in hooks:
             check_hook(hook, self.points)
         check_names([*self.hooks, *hooks])
+        check_owners([*self.hooks, *hooks])
         self.hooks = tuple(sorted([*self.hooks, *hooks], key=priority_of))
         self._compile()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.data.random.states import generators_kept
-from hookloop.engine.hook import Hook, Priority, reaches_outside
+from hookloop.engine.hook import SCHEDULES, Hook, Priority, reaches_outside
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
 from hookloop.hooks.saving.save_checkpoint import SaveCheckpoint
@@ -203,7 +203,7 @@ def shortened(
     kept = [hook for hook in [*standard, *own] if is_kept(hook)]
     kept += [checkpoints] if checkpoints is not None else []
     named = {**given, "default_hooks": False, "hooks": [*kept, *hooks]}
-    if left_out and not any(hook.steps_schedules for hook in kept):
+    if left_out and not any(SCHEDULES in hook.owns for hook in kept):
         named["schedule"] = None  # A schedule that no hook steps would be rejected.
     if iters is not None:
         limit = given.get("max_iters")

@@ -17,6 +17,7 @@ from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.mixing.weights import Mix
 from hookloop.data.position.measures import length_of
 from hookloop.data.stream import Stream
+from hookloop.engine.hook import SCHEDULES
 from hookloop.engine.progress import Progress
 from hookloop.engine.run import Run
 from hookloop.errors import DataError, HookError, HookloopError, ModelError
@@ -281,10 +282,10 @@ def check_trainable(run: Run) -> None:
                 f"The schedule{which} drives an optimizer that is not in this run, so it would "
                 "change nothing: build it from the optimizer that is given as optimizer=."
             )
-    if run.schedules and not any(hook.steps_schedules for hook in run.hooks):
+    if run.schedules and not any(SCHEDULES in hook.owns for hook in run.hooks):
         raise HookError(
             "schedule= is given, but no hook steps it: keep the default hook 'schedule', add "
-            "StepSchedules(), or set steps_schedules = True in the class of your own hook that "
+            "StepSchedules(), or set owns = ('schedules',) in the class of your own hook that "
             "steps it."
         )
 

@@ -98,8 +98,6 @@ def curves_of(run: Run, *, is_whole: bool = True) -> list[Curve]:
     """
     if not any(type(hook) is StepSchedules for hook in run.hooks):
         return []
-    if sum(hook.steps_schedules for hook in run.hooks) > 1:
-        return []
     made = (_curve_of(run, name, one, is_whole) for name, one in run.schedules.items())
     return [curve for curve in made if curve is not None]
 

@@ -6,6 +6,7 @@ from hookloop.engine.plan import Plan, fire
 from hookloop.engine.points import PointTable
 from hookloop.errors import HookError
 from hookloop.every import limit
+from hookloop.hooks import AverageWeights, StepSchedules
 
 
 def plan(*hooks: Hook, produced: tuple[str, ...] = ()) -> Plan:
@@ -211,3 +212,31 @@ def test_an_interval_in_time_survives_hooks_that_come_and_go(tmp_path, monkeypat
 
     trainer.train()
     assert seen == [3, 6, 9]
+
+
+class OwnSchedule(Hook):
+    owns = ("schedules",)
+
+
+class Writes(Hook):
+    owns = ("report",)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "what"),
+    [
+        ([StepSchedules(), OwnSchedule()], "own_schedule.*OwnSchedule.*own the schedules"),
+        (
+            [AverageWeights(), AverageWeights().named("slow")],
+            "average_weights.*slow.*own the averaged weights",
+        ),
+        ([Writes(), Writes().named("other")], "own the report"),
+    ],
+)
+def test_two_hooks_that_own_the_same_are_rejected_by_name(hooks, what):
+    trainer = make_trainer(hooks=hooks)
+    with pytest.raises(HookError, match=what):
+        trainer.check()
+    hooks[1].owns = "report"
+    with pytest.raises(HookError, match=r"owns is text: write \('report',\)"):
+        make_trainer(hooks=hooks[1:]).check()

@@ -50,7 +50,7 @@ def rates(make, change_at=None, factor=4.0):
 
 
 class Steps(Hook):
-    steps_schedules = True
+    owns = ("schedules",)
     amount, count, other, _own = 0.5, 3, "text", 1.0
 
     def after_train_iter(self, run):

@@ -188,7 +188,7 @@ def test_nothing_is_said_of_what_cannot_be_known(name):
 
 def test_a_hook_of_ones_own_may_step_as_it_likes():
     class StepSometimes(Hook):
-        steps_schedules = True
+        owns = ("schedules",)
 
     build = WRONG["steps meant in epochs"][0]
     assert curves_of(make(build, hooks=[StepSometimes()]).run) == []

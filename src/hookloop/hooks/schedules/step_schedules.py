@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from hookloop.engine.hook import Hook, Priority
+from hookloop.engine.hook import SCHEDULES, Hook, Priority
 from hookloop.metrics.results import is_left_out
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ class StepSchedules(Hook):
     after it (a checkpoint, for example) the next one.
 
     Example:
-        >>> StepSchedules().steps_schedules
-        True
+        >>> StepSchedules().owns
+        ('schedules',)
     """
 
     priority = Priority.LOW
-    steps_schedules = True
+    owns = (SCHEDULES,)
     takes_part_in_training = True
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 
 from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_tensor
-from hookloop.engine.hook import Priority
+from hookloop.engine.hook import AVERAGED, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._state_of_ranks import StateOfRanks
@@ -63,6 +63,7 @@ class AverageWeights(StateOfRanks):
     # Before other hooks, which find the averaged weights in the model at before_val.
     priority = Priority.ABOVE_NORMAL
     takes_part_in_training = True
+    owns = (AVERAGED,)
 
     def __init__(  # noqa: PLR0913 - the documented options of an average
         self,

@@ -21,7 +21,7 @@ class ParamSchedulerHook(Hook, Replaceable):
 
     priority = "LOW"
     own = ("after_train_iter", "after_train_epoch", "after_val_epoch")
-    steps_schedules = True
+    owns = ("schedules",)
     takes_part_in_training = True
 
     def after_train_iter(

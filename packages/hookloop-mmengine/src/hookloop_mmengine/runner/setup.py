@@ -193,6 +193,9 @@ class RunnerSetup(RunnerFacade):
         validates = self._loader("val") is not None
         runner = cast("Runner", self)
         prepare = PrepareRun(runner, settings.dynamic_intervals)
+        # Whether anything steps the schedulers is for the user's hooks to decide, as in MMEngine.
+        if not any("schedules" in hook.owns for hook in self._native):
+            prepare.owns = ("schedules",)
         start, resume = self._start_hooks()
         # LoadForeign after the user's hooks, whose before_run may build what it loads into.
         hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]

@@ -100,8 +100,6 @@ class PrepareRun(Hook):
 
     driven: Driven
     update: ModelUpdate
-    # Whether anything steps the schedulers is for the user's hooks to decide, as in MMEngine.
-    steps_schedules = True
     takes_part_in_training = True
 
     def __init__(self, runner: Runner, intervals: list[tuple[int, int]]) -> None:
