@@ -162,7 +162,10 @@ OF_THE_GRAFT = {
     # These are counters of MMEngine's own loop, and the loader that it shows to hooks.
     *(("graft/training.py", name) for name in ("_iter", "_epoch", "dataloader")),
     ("dialects/driven.py", "evaluation"),  # A runner of another system evaluates.
-    ("trainer/several_ranks.py", "meetings"),  # Its ranks are known when the loop is made already.
+    (
+        "trainer/several_ranks.py",
+        "sync_points",
+    ),  # Its ranks are known when the loop is made already.
 }
 
 

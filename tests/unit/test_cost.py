@@ -531,7 +531,7 @@ def test_an_iteration_without_a_meeting_exchanges_nothing_but_gradients(tmp_path
     def count_collectives():
         import torch.distributed as dist
 
-        calls, meetings = [], set()
+        calls, sync_points = [], set()
         for name in names:
             original = getattr(dist, name)
 
@@ -541,12 +541,12 @@ def test_an_iteration_without_a_meeting_exchanges_nothing_but_gradients(tmp_path
 
             setattr(dist, name, counting)
         trainer = make_trainer(tmp_path / "run", [RecordTimes(), WriteMetrics(every=EVERY)], 200)
-        trainer.on("after_train_iter")(lambda run: meetings.add(trainer._loop.meetings.next))
+        trainer.on("after_train_iter")(lambda run: sync_points.add(trainer._loop.sync_points.next))
         trainer.train()
         inside = [call for call in calls if 0 < call[0] < 199]
-        return inside, meetings
+        return inside, sync_points
 
-    for inside, meetings in on_ranks(count_collectives, 2):
-        assert {iteration for iteration, _ in inside} <= meetings
+    for inside, sync_points in on_ranks(count_collectives, 2):
+        assert {iteration for iteration, _ in inside} <= sync_points
         assert {name for _, name in inside} <= {"all_reduce"}
-        assert 0 < len(inside) <= len(meetings) < 100
+        assert 0 < len(inside) <= len(sync_points) < 100

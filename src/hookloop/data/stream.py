@@ -517,8 +517,8 @@ class Stream:
         self._load_order(state)
         self.current.reader.load({"generators": state["generators"]})
         workers = cast("Mapping[str, object] | None", state.get("workers"))
-        goes_on = self.at.passes > 0 and getattr(self.current.data, "persistent_workers", False)
-        self.load_worker_states(workers, is_needed=bool(state.get("position")) or goes_on)
+        continues = self.at.passes > 0 and getattr(self.current.data, "persistent_workers", False)
+        self.load_worker_states(workers, is_needed=bool(state.get("position")) or continues)
 
     def worker_states(self) -> dict[str, object] | None:
         """Return the random numbers of this rank's workers, if they are kept and needed."""

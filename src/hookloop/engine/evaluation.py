@@ -17,10 +17,10 @@ from hookloop.data.reading.current import nothing_read
 from hookloop.data.stream import Stream
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.checks import check_were_written
-from hookloop.engine.meetings import Meetings
 from hookloop.engine.outputs import note_error, output_of, targets_of
 from hookloop.engine.plan import Calls, fire
 from hookloop.engine.run import Phase, Run
+from hookloop.engine.sync_points import SyncPoints
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
 from hookloop.metrics.results import LiveResults, Results
@@ -70,7 +70,7 @@ class Evaluation:
         self.updates = updates
         self.metrics = metrics
         self.batch_number = 0  # In its stream, for messages.
-        self._meetings = Meetings(run)
+        self._sync_points = SyncPoints(run)
 
     def validate(self, wanted: Wanted = True) -> Results:
         """Run every validation stream once, or those that are wanted."""
@@ -166,11 +166,11 @@ class Evaluation:
         updates: Sequence[Computes],
         meters: Meters | None,
     ) -> None:
-        run, meetings = self.run, self._meetings
+        run, sync_points = self.run, self._sync_points
         is_shared = run.world.cuts_batches
         move = make_transfer(run.device)
         self.batch_number = 0
-        meetings.begin(0)
+        sync_points.begin(0)
         parts = stream.parts_of_batch
         for count, read in enumerate(stream.read()):
             part = count % parts  # Of those that the logical ranks of this process have.
@@ -188,8 +188,8 @@ class Evaluation:
                 # A rank that has no part of a batch helps the others to gather the parameters.
                 for update in updates:
                     run.with_model(partial(update.forward, run))
-            if part == parts - 1 and self.batch_number >= meetings.next:
-                meetings.hold(self.batch_number)
+            if part == parts - 1 and self.batch_number >= sync_points.next:
+                sync_points.hold(self.batch_number)
             if run.is_interrupted:  # A long validation must not keep a signal waiting.
                 break
         if not self.batch_number:

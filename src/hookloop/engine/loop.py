@@ -24,7 +24,7 @@ from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.evaluation import Computes, Evaluation
 from hookloop.engine.influence import changed_since, settings_now
-from hookloop.engine.meetings import Meetings
+from hookloop.engine.sync_points import SyncPoints
 from hookloop.engine.plan import fire
 from hookloop.engine.progress import Progress
 from hookloop.engine.run import Run
@@ -118,7 +118,7 @@ class Loop:
         checkpoints: Checkpoints,
     ) -> None:
         self.run = run
-        self.meetings = Meetings(run)
+        self.sync_points = SyncPoints(run)
         self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation
         self.own = run._internals
@@ -143,7 +143,7 @@ class Loop:
         self._go_back = assembly.go_back
         run, plan, progress = self.run, self.run._plan, self.run.progress
         is_continued = self.randomness.resume()
-        self.meetings.begin(progress.iter)
+        self.sync_points.begin(progress.iter)
         with self.randomness.repeating(is_continued):
             fire(plan.before_train, run)
         self.own.undeclared.settle()
@@ -151,7 +151,7 @@ class Loop:
             self.validate(planned=True)
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
             self._end_epoch()
-        while self._goes_on():
+        while self._has_more():
             if (yield from self._train_epoch(assembly.count)):
                 self._end_epoch()
         self._go_back = None
@@ -166,7 +166,7 @@ class Loop:
         fire(plan.after_train, run)
         self._handle_requests()
 
-    def _goes_on(self) -> bool:
+    def _has_more(self) -> bool:
         """Return whether there is more to train; go back first, if that was requested."""
         run = self.run
         while self.own.requests.rewind and self._go_back:
@@ -194,7 +194,8 @@ class Loop:
         # A validation may have been due when the run was cut off.
         if self._handle_requests() or self.own.requests.stop:
             return False
-        due, requests, meetings = self.validation.due_after_iter, self.own.requests, self.meetings
+        due, requests = self.validation.due_after_iter, self.own.requests
+        sync_points = self.sync_points
         last = progress.epoch_iters if is_new and self.sizes.is_constant else self._last_iter()
         if not self.sizes.is_constant:  # Each epoch may have another length.
             progress.epoch_iters = last
@@ -206,7 +207,7 @@ class Loop:
             self._end_iteration()
             if due is not None and due(progress):
                 self.validation.request(run)
-            if (requests.any or progress.iter >= meetings.next) and self._handle_requests():
+            if (requests.any or progress.iter >= sync_points.next) and self._handle_requests():
                 return False
             if requests.stop or progress.iter == progress.max_iters:
                 if progress.iter_in_epoch != last:
@@ -297,7 +298,7 @@ class Loop:
         while self.own.asked:  # A thread may add to it at any time.
             requests.calls.append(self.own.asked.popleft())
             requests.any = True
-        return self.meetings.hold(run.progress.iter)
+        return self.sync_points.hold(run.progress.iter)
 
     def save_requested(self) -> None:
         """Save what was requested when the loop failed, and wait for it."""

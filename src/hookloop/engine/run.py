@@ -140,7 +140,8 @@ class Run:
     def stop(self, reason: str, *, signal: int | None = None, everywhere: bool = False) -> None:
         """Request the end of the training after this iteration; the first reason counts.
 
-        On many ranks a request is obeyed at the next meeting, which is half a second later at most.
+        On many ranks a request is obeyed at the next sync point, which is half a second later at
+        most.
         With ``everywhere`` it is obeyed after this iteration: all ranks have to request it.
         """
         requests = self._requests(everywhere)

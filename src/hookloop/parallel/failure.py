@@ -51,7 +51,7 @@ class PeerFailed(SystemExit):
         return self.reason
 
 
-class LastWord:
+class FailureNotice:
     """Says why this rank fails, and finds out why another one did.
 
     Args:
@@ -135,7 +135,7 @@ class LastWord:
             time.sleep(0.02)
         return True
 
-    def linger(self) -> None:
+    def wait_for_readers(self) -> None:
         """Wait until the others have heard why the run ends, if the store ends with this process.
 
         torchrun keeps the store in its own process, so nobody needs to wait there.

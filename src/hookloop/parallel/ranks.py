@@ -21,7 +21,7 @@ from torch import Tensor
 
 from hookloop.errors import HookloopError
 from hookloop.parallel import slurm
-from hookloop.parallel.failure import LastWord, PeerFailed
+from hookloop.parallel.failure import FailureNotice, PeerFailed
 from hookloop.parallel.settings import TIMEOUT
 from hookloop.parallel.warnings_of_torch import set_aside
 from hookloop.parallel.world import World
@@ -54,7 +54,7 @@ class Ranks:
         self.is_broken = False
         self._own_group: ProcessGroup | None = None
         self._is_ours = False
-        self._last_word: LastWord | None = None
+        self._failure_notice: FailureNotice | None = None
 
     @property
     def is_open(self) -> bool:
@@ -85,7 +85,7 @@ class Ranks:
         # Messages of ours have a group of their own: in that of the gradients they could be
         # mistaken for these.
         self._own_group = dist.new_group(backend="gloo", timeout=self._wait)
-        self._last_word = LastWord(self.world, _store())
+        self._failure_notice = FailureNotice(self.world, _store())
 
     def _connect(self) -> Store:
         """Return the store through which the ranks find each other."""
@@ -114,22 +114,22 @@ class Ranks:
     def break_off(self, error: BaseException, iteration: int) -> None:
         """Leave the others because this rank has failed: they learn why, and stop waiting."""
         self.is_broken = True
-        if self._last_word is not None:
-            self._last_word.say(error, iteration)
+        if self._failure_notice is not None:
+            self._failure_notice.say(error, iteration)
         # What others wait for in a collective fails as soon as the connection is closed.
         with suppress(RuntimeError):
             self.close()
 
     def failure_of_another(self, error: BaseException, iteration: int) -> PeerFailed | None:
         """Return what to raise if an error here is caused by the failure of another rank."""
-        if self._last_word is None:
+        if self._failure_notice is None:
             return None
-        return self._last_word.of_another(error, iteration)
+        return self._failure_notice.of_another(error, iteration)
 
-    def linger(self) -> None:
+    def wait_for_readers(self) -> None:
         """After a failure: stay until the others know why, if they need this process for that."""
-        if self._last_word is not None:
-            self._last_word.linger()
+        if self._failure_notice is not None:
+            self._failure_notice.wait_for_readers()
 
     @property
     def group(self) -> ProcessGroup | None:

@@ -100,7 +100,7 @@ def breaking_off(run: Run) -> Iterator[None]:
             yield
     except BaseException as error:
         break_off(run, error)
-        linger(run)
+        wait_for_readers(run)
         raise
 
 
@@ -110,10 +110,10 @@ def break_off(run: Run, error: BaseException) -> None:
         run._internals.ranks.break_off(error, run.progress.iter)
 
 
-def linger(run: Run) -> None:
+def wait_for_readers(run: Run) -> None:
     """After a failure: stay until the others know why, if they need this process for that."""
     if run._internals.ranks.is_broken:
-        run._internals.ranks.linger()
+        run._internals.ranks.wait_for_readers()
 
 
 FEW = 10

@@ -17,7 +17,7 @@ from hookloop.trainer.argument_checks import check_given
 _LIMITS = ("max_epochs", "max_iters")
 
 
-class Guarded:
+class ChecksArguments:
     """Rejects misspelled arguments, and settings that would come too late to have an effect."""
 
     if not TYPE_CHECKING:  # Type checkers know the arguments and attributes themselves.

@@ -40,7 +40,7 @@ from hookloop.trainer.ending import (
     do_at_end,
     explaining,
     fire_after_run,
-    linger,
+    wait_for_readers,
 )
 from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
@@ -223,7 +223,7 @@ class Session:
                     # The lock last: another process may start to train here as soon as it is
                     # released.
                     last.callback(self.start.leave)
-                    last.callback(linger, run)
+                    last.callback(wait_for_readers, run)
                     # After the writers are closed. A second signal, such as the SIGTERM that
                     # follows a warning, would otherwise kill the process while trackers are being
                     # closed.

@@ -14,7 +14,7 @@ from hookloop.checkpoint.shards.reading import Shards as OpenShards
 from hookloop.checkpoint.store.storage import is_checkpoint_directory
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.data.random.states import GeneratorStates, seed_rank
-from hookloop.engine.meetings import Meetings
+from hookloop.engine.sync_points import SyncPoints
 from hookloop.errors import HookloopError
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.sharded import Shards, check_shardable
@@ -204,7 +204,7 @@ def join_divided(loop: Loop, world: World) -> None:
     """
     run = loop.run
     run.world, run._internals.ranks = world, Ranks(world, run._internals.ranks.timeout)
-    loop.meetings = Meetings(run)
+    loop.sync_points = SyncPoints(run)
 
 
 def is_divided(run: Run) -> bool:

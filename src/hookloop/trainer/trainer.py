@@ -45,7 +45,7 @@ from hookloop.trainer.counting import start_counting
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks, with_own
 from hookloop.trainer.ending import Unchanged
-from hookloop.trainer.guard import Guarded
+from hookloop.trainer.guard import ChecksArguments
 from hookloop.trainer.inputs import (
     check_ends,
     check_mixture,
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
-class Trainer(Guarded):
+class Trainer(ChecksArguments):
     """Trains a model; everything beyond forward, loss, backward and update is a hook.
 
     Args:

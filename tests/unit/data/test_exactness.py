@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop.data.reading.exactness import why_inexact, why_loader_inexact
+from hookloop.data.reading.exactness import reason_inexact, why_loader_inexact
 
 DATA = TensorDataset(torch.arange(6))
 
@@ -30,7 +30,7 @@ class OfItsOwn(TensorDataset):
     ],
 )
 def test_data_that_is_read_from_its_start(data, reason):
-    found = why_inexact(data)
+    found = reason_inexact(data)
     assert found is None if reason is None else reason in found
 
 

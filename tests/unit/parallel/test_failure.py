@@ -3,7 +3,7 @@ import threading
 import pytest
 import torch.distributed as dist
 
-from hookloop.parallel.failure import LastWord
+from hookloop.parallel.failure import FailureNotice
 from hookloop.parallel.world import World
 
 
@@ -13,7 +13,7 @@ def store():
 
 
 def words(store, rank, patience=0.01, answer=60.0):
-    return LastWord(World(rank, 3), store, patience, answer)
+    return FailureNotice(World(rank, 3), store, patience, answer)
 
 
 def test_the_first_rank_that_fails_has_the_last_word(store):
@@ -71,6 +71,6 @@ def test_a_store_that_does_not_answer_is_asked_once():
     assert "no answer from another rank in time after iteration 7, nor from the store" in str(lost)
     last_word.say(lost, 7)
     last_word.say(ValueError("x"), 7)
-    last_word.linger()
+    last_word.wait_for_readers()
     assert store.asked == 1
     store.is_cut.set()

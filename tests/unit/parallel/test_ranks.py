@@ -75,7 +75,7 @@ def test_the_first_failure_is_known_to_all_ranks_at_once():
             ranks.gather(1)
         except RuntimeError as error:
             word = str(ranks.failure_of_another(error, 7))
-            ranks.linger()
+            ranks.wait_for_readers()
             return word
 
     ends = each_rank(fail, 3)

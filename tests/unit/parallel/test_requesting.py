@@ -2,7 +2,7 @@
 
 from hookloop import Hook
 from hookloop.engine.hook import FunctionHook
-from hookloop.engine.meetings import may_request
+from hookloop.engine.sync_points import may_request
 from hookloop.hooks import SaveCheckpoint, StopAfter
 
 

@@ -50,7 +50,7 @@ def checkpoints_view(entry: Entry) -> dict[str, object]:
                 "state": _verdict(entry, name, one)[0],
                 "kind": one.get("kind"),
                 "forever": bool(one.get("forever")),
-                "commands": commands_of(
+                "commands": shell_commands(
                     entry, name, can_resume=_can_resume(one) and not is_running
                 ),
             }
@@ -75,7 +75,7 @@ def verify(entry: Entry, name: object) -> dict[str, object]:
     return {"state": state, "detail": detail}
 
 
-def commands_of(entry: Entry, name: str, *, can_resume: bool) -> dict[str, str]:
+def shell_commands(entry: Entry, name: str, *, can_resume: bool) -> dict[str, str]:
     """Return what to write in a shell to use a checkpoint; nothing without a config to build."""
     config = entry.row.config
     if not entry.has_config:

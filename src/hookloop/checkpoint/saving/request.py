@@ -16,8 +16,8 @@ class Save:
     """What to save, where, and how many to keep.
 
     Attributes:
-        name: The file's name. In a request that waits for the next meeting of the ranks, ``{iter}``
-            stands for the iteration in which it is obeyed.
+        name: The file's name. In a request that waits for the next sync point of the ranks,
+            ``{iter}`` stands for the iteration in which it is obeyed.
         location: Directory or URL; the run's directory by default.
         kind: ``periodic`` and ``other`` ones are resumed from first, ``exception`` ones never.
         owner: The hook that asks; ``keep`` counts its own files only.

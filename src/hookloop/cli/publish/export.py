@@ -122,7 +122,7 @@ def _example(made: LoadedModel, shapes: tuple[str, ...]) -> tuple[Example, str]:
     from hookloop.data.batch import size_of
 
     if shapes:
-        inputs: object = tuple(map(_random, shapes))
+        inputs: object = tuple(map(_zeros, shapes))
         source = f"random inputs of {' and '.join(shapes)}"
     else:
         inputs, key = made.example_inputs()
@@ -132,7 +132,7 @@ def _example(made: LoadedModel, shapes: tuple[str, ...]) -> tuple[Example, str]:
     return Example.of(at_least_two(inputs, size_of(inputs))), source
 
 
-def _random(text: str) -> torch.Tensor:
+def _zeros(text: str) -> torch.Tensor:
     """Return random numbers of a shape, or zeros if they are whole numbers."""
     import torch
 

@@ -17,7 +17,7 @@ from torch.utils.data import (
 )
 
 from hookloop.data.random.states import GeneratorStates
-from hookloop.data.reading.exactness import why_inexact
+from hookloop.data.reading.exactness import reason_inexact
 from hookloop.data.reading.samplers import is_of_torch, samplers_of
 
 
@@ -32,7 +32,7 @@ def names_of_origin(
         known: Those of the process from which a sampler of the user's drew the last order.
     """
     if not isinstance(data, DataLoader) or isinstance(data.dataset, IterableDataset):
-        return [] if why_inexact(data) is None else ["torch", "numpy", "python"]
+        return [] if reason_inexact(data) is None else ["torch", "numpy", "python"]
     samplers = samplers_of(data)
     if not all(map(is_of_torch, samplers)):
         return [*_places(own), *(("torch", "numpy", "python") if known is None else known)]

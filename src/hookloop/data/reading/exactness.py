@@ -16,7 +16,7 @@ SeedSamples = bool | Literal["workers"]
 """From where samples that workers load have their random numbers: see `Stream`."""
 
 
-def why_inexact(data: Iterable[object]) -> str | None:
+def reason_inexact(data: Iterable[object]) -> str | None:
     """Return the reason for data that is read from its start, or None if a resume is exact."""
     if isinstance(data, DataLoader):
         return (

@@ -53,7 +53,7 @@ class LoaderReader(Reader):
         # A batch sampler of the user's own decides by itself which samples make a batch.
         is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
         self.counts_samples = is_plain
-        self.inexact = self._why_inexact()
+        self.inexact = self._reason_inexact()
 
     def _make_indices(self) -> None:
         loader = self._loader
@@ -165,7 +165,7 @@ class LoaderReader(Reader):
         # All ranks need the same order, so their batches must come in it.
         changes: dict[str, object] = {"in_order": True}
         # Beginning the generators again takes longer than loading a sample of tensors does.
-        draws = self._loader.num_workers > 0 or not is_drawless(self._loader.dataset)
+        draws = self._loader.num_workers > 0 or not draws_nothing(self._loader.dataset)
         is_left = self._seed_samples == "workers" and self._loader.num_workers > 0
         collate = self._loader.collate_fn
         collates = bool(cut.logical and self._is_batched and collate is not default_collate)
@@ -181,9 +181,9 @@ class LoaderReader(Reader):
         elif self._loader.num_workers:
             changes["worker_init_fn"] = ShieldedInit(self._loader.worker_init_fn, cut.rank)
         self._copy.__dict__.update(changes)
-        self.inexact = self._why_inexact()
+        self.inexact = self._reason_inexact()
 
-    def _why_inexact(self) -> str | None:
+    def _reason_inexact(self) -> str | None:
         saved = (*self.generators(), *self._samplers.generators())
         return why_loader_inexact(
             self._loader, saved, self._seed_samples, in_order=self._copy.in_order
@@ -266,7 +266,7 @@ def make_gather(loader: DataLoader[object]) -> Gather | None:
     return gather
 
 
-def is_drawless(dataset: object) -> bool:
+def draws_nothing(dataset: object) -> bool:
     """Return whether loading a sample surely draws no random number."""
     while type(dataset) is Subset:
         dataset = dataset.dataset

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from hookloop.data.position.indices import PassStart
 from hookloop.data.random.apart import RandomStream
 from hookloop.data.ranks.cut import Cut
-from hookloop.data.reading.exactness import why_inexact
+from hookloop.data.reading.exactness import reason_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded, shielded_copy
 from hookloop.data.reading.none_samples import naming
 from hookloop.data.reading.reader import Reader
@@ -33,7 +33,7 @@ class PlainReader(Reader):
         self._workers = Workers()
         self._shared: SharedPasses | None = None
         self._samplers = SamplerStates([])
-        self.inexact = why_inexact(data)
+        self.inexact = reason_inexact(data)
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass; read and drop the batches to skip."""
@@ -68,10 +68,10 @@ class PlainReader(Reader):
         if is_shard:
             self.inexact = (
                 "it divides itself by shard(rank, size): it continues only on the same number of "
-                f"processes, and where its batches are the same again{self._and_so()}"
+                f"processes, and where its batches are the same again{self._consequence()}"
             )
 
-    def _and_so(self) -> str:
+    def _consequence(self) -> str:
         return f". Besides, {self.inexact}" if self.inexact else ""
 
     def generators(self) -> list[torch.Generator]:

@@ -189,7 +189,7 @@ class AnswerRequests(Hook):
                     give_answer(run.dir, number, _content(run, None, found))
                     continue
                 run._internals.asked.append(partial(act, found))
-                if run.world.is_alone:  # Many ranks find it at their next meeting.
+                if run.world.is_alone:  # Many ranks find it at their next sync point.
                     run._internals.requests.any = True
         except (OSError, HookloopError) as error:
             self._report(error)

@@ -312,7 +312,7 @@ class SaveCheckpoint(Hook):
         every = self.keep_every
         run.save(
             Save(
-                # On many ranks a clock's request is obeyed at the next meeting of the ranks.
+                # On many ranks a clock's request is obeyed at the next sync point of the ranks.
                 self._name(run, ITER if self._by_time and not run.world.is_alone else None),
                 self._location(run),
                 kind="periodic",

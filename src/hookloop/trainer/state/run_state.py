@@ -244,6 +244,6 @@ class RunAsOrigin:
     def announce(self) -> None:
         """Let the loop ask for news; called in the thread that writes."""
         # A flag, so that hooks are called by the loop, in the thread that trains. On many ranks it
-        # asks at their next meeting. Each call of the Trainer makes new requests.
+        # asks at their next sync point. Each call of the Trainer makes new requests.
         if self._run.world.is_alone:
             self._run._internals.requests.any = True

@@ -1,9 +1,9 @@
-"""Meetings: iterations at which ranks tell each other what only one of them knows.
+"""Sync points: iterations at which ranks tell each other what only one of them knows.
 
 Most decisions need no talk, because they follow from counters and metrics that are equal on all
 ranks. The others do: a signal, a clock, a request that a hook makes on one rank, a checkpoint that
-has become durable. They wait for the next meeting, and are then obeyed by all ranks in the same
-iteration. In an iteration without a meeting nothing is exchanged.
+has become durable. They wait for the next sync point, and are then obeyed by all ranks in the same
+iteration. In an iteration without a sync point nothing is exchanged.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 NEVER = sys.maxsize
 
 PERIOD = 0.5
-"""Seconds between two meetings: a signal to one rank is obeyed within that time."""
+"""Seconds between two sync points: a signal to one rank is obeyed within that time."""
 
 SHORTEST, LONGEST = 2, 1000
-"""Iterations between two meetings, whatever their duration."""
+"""Iterations between two sync points, whatever their duration."""
 
 
-class Meetings:
+class SyncPoints:
     """When the ranks of a run meet, and what they agree on there.
 
     Args:
@@ -52,7 +52,7 @@ class Meetings:
         self.next = NEVER
 
     def begin(self, at: int) -> None:
-        """Set the first meeting, after the first iterations or batches counted from ``at``."""
+        """Set the first sync point, after the first iterations or batches counted from ``at``."""
         if self._is_alone:
             return
         self._last = at, monotonic()
@@ -88,7 +88,7 @@ class Meetings:
         if self._is_frequent:
             return 1
         last, since = self._last
-        if at > last:  # Several meetings may follow an iteration, which say nothing of the time.
+        if at > last:  # Several sync points may follow an iteration, which say nothing of the time.
             self._seconds = max((monotonic() - since) / (at - last), 1e-9)
         return max(SHORTEST, min(LONGEST, int(PERIOD / self._seconds)))
 
@@ -97,12 +97,13 @@ class Meetings:
         raise HookError(
             f"After iteration {self._run.progress.iter} only the ranks {asked} made a request "
             "with everywhere=True, which all ranks have to make in the same iteration. Leave it "
-            "out: the request is then obeyed at the next meeting of the ranks."
+            "out: the request is then obeyed at the next sync point of the ranks."
         )
 
 
 def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
-    # All hooks, also those that run on the first rank alone: every rank has to expect the meeting.
+    # All hooks, also those that run on the first rank alone: every rank has to expect the sync
+    # point.
     for point in plan.points.values():
         if point.is_busy and not any(name in point.name for name in ("val", "test", "predict")):
             yield from (hook for hook in plan.hooks if method_of(hook, point.name))
@@ -116,8 +117,8 @@ def may_request(hook: object) -> bool:
     """Return whether the code of a hook names a request, such as stop, save or validate.
 
     If it does, ranks meet after each iteration, so that what it requests is done in the same
-    iteration as in one process. A request that is well hidden waits for the next meeting. Hooks of
-    hookloop's own say themselves when a request is the same on all ranks.
+    iteration as in one process. A request that is well hidden waits for the next sync point. Hooks
+    of hookloop's own say themselves when a request is the same on all ranks.
     """
     own = [vars(hook), *(vars(kind) for kind in type(hook).__mro__)]
     if (foreign := getattr(hook, "foreign", None)) is not None:  # An adapter calls its methods.

@@ -3,7 +3,7 @@ from tests.integration.many_ranks import make
 from tests.ranks import on_ranks
 
 from hookloop import Hook
-from hookloop.engine.meetings import LONGEST, NEVER, SHORTEST
+from hookloop.engine.sync_points import LONGEST, NEVER, SHORTEST
 
 
 class Stopper(Hook):
@@ -23,19 +23,19 @@ class Observer(Hook):
 def test_a_process_alone_never_meets():
     trainer, _ = make(None, resume=None, default_hooks=False, max_epochs=1, samples=16)
     trainer.train()
-    assert trainer._loop.meetings.next == NEVER
+    assert trainer._loop.sync_points.next == NEVER
 
 
 def meetings_of(hooks):
     trainer, _ = make(None, resume=None, default_hooks=False, max_epochs=1, hooks=hooks)
-    meetings, held = trainer._loop.meetings, []
-    hold = meetings.hold
+    sync_points, held = trainer._loop.sync_points, []
+    hold = sync_points.hold
 
     def counted(at):
         held.append(at)
         return hold(at)
 
-    meetings.hold = counted
+    sync_points.hold = counted
     trainer.train()
     return held, trainer.run.progress.iter
 
@@ -56,10 +56,10 @@ def test_the_distance_follows_from_the_time_of_an_iteration():
     def work():
         trainer, _ = make(None, resume=None, default_hooks=False, max_epochs=1)
         trainer.train()
-        meetings = trainer._loop.meetings
-        meetings._seconds = 1e-6
-        fast = meetings._distance(0)
-        meetings._seconds = 10.0
-        return fast, meetings._distance(0)
+        sync_points = trainer._loop.sync_points
+        sync_points._seconds = 1e-6
+        fast = sync_points._distance(0)
+        sync_points._seconds = 10.0
+        return fast, sync_points._distance(0)
 
     assert on_ranks(work, 2) == [(LONGEST, SHORTEST)] * 2
