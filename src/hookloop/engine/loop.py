@@ -24,10 +24,10 @@ from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.evaluation import Computes, Evaluation
 from hookloop.engine.influence import changed_since, settings_now
-from hookloop.engine.sync_points import SyncPoints
 from hookloop.engine.plan import fire
 from hookloop.engine.progress import Progress
 from hookloop.engine.run import Run
+from hookloop.engine.sync_points import SyncPoints
 from hookloop.errors import DataError, HookError
 from hookloop.every import Every, Unit, count_of
 from hookloop.metrics.meters import Metric
