@@ -26,7 +26,7 @@ SPREAD := --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check long ranks quick golden shape format board screenshots bench faults evidence release-check sample pages docs docs-serve graft peers downstream clean
+.PHONY: help install demo test check long ranks quick golden shape format board screenshots bench faults evidence release-check distributions sample pages docs docs-serve graft peers downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -127,6 +127,9 @@ faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks,
 evidence: $(INSTALLED) ## Measure again what the README claims; CLAIM=exactness, or all of them
 	$(BIN)/python scripts/evidence.py $(CLAIM)
 	$(BIN)/python scripts/make_docs.py
+
+distributions: $(INSTALLED) board ## Build all five, install each and all in clean environments, run their tests; SHARED=1 is quick
+	$(BIN)/python scripts/try_distributions.py $(if $(SHARED),--shared --quick)
 
 release-check: $(INSTALLED) board ## Build all distributions twice and compare; TAG=v0.3.0 checks the tag
 	$(BIN)/python scripts/release_check.py $(if $(TAG),--tag $(TAG))

@@ -163,7 +163,8 @@ def nearest(name: str, options: Iterable[str]) -> str:
     >>> nearest("zebra", ["before_run"])
     ''
     """
-    # difflib counts a letter in the wrong case as wrong: 'adamw' would not suggest 'AdamW'.
+    # As text: a user may have written a number. In one case: difflib counts a letter in the wrong
+    # one as wrong, and 'adamw' would not suggest 'AdamW'.
     by_folded = {option.lower(): option for option in options}
-    close = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name).lower(), by_folded, n=1, cutoff=0.6)
     return f" Did you mean '{by_folded[close[0]]}'?" if close else ""

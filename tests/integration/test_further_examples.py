@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -66,6 +67,14 @@ def test_the_hook_of_the_plug_in_is_found_by_its_name(tmp_path, monkeypatch):
         fresh = type(HOOKS)("hook", "hookloop.hooks")
         tiny_trainer(fresh.get("Lamp")(), run_dir=tmp_path / "run", max_epochs=1).train()
     assert (tmp_path / "run" / "lamp.txt").read_text() == "green\n"
+
+
+def test_a_dialect_that_is_made_of_the_kit_alone():
+    folder = EXAMPLES / "dialect"
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "13 passed" in done.stdout
 
 
 def test_two_ranks_train_together(tmp_path):
