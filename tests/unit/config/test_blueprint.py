@@ -209,10 +209,9 @@ def test_imports_take_effect_before_names_are_looked_up(write: Write, project: P
         "@HOOKS.register('blueprint_hook')\n"
         "class Registered(Hook): ...\n"
     )
-    for key in ("imports: [registers]", "custom_imports: {imports: [registers]}"):
-        sys.modules.pop("registers", None)
-        blueprint = draw(write(f"{MODEL}{key}\nhooks: [blueprint_hook]\n"))
-        assert len(blueprint.hooks) == 1
+    sys.modules.pop("registers", None)
+    blueprint = draw(write(f"{MODEL}imports: [registers]\nhooks: [blueprint_hook]\n"))
+    assert len(blueprint.hooks) == 1
 
 
 def test_a_good_config_has_no_problems(write: Write) -> None:
