@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from hookloop.runs.config_values import flatten, read_config
 from hookloop.runs.layout import RunDir
 from hookloop.runs.lineage import common_past
-from hookloop.runs.policy import NOT_SHOWN, is_of_machine, rule_of
+from hookloop.runs.policy import NOT_SHOWN, best_of, is_of_machine
 from hookloop.runs.reader import machine_metrics, summarize
 from hookloop.runs.reading import opened_to_read, read_json
 from hookloop.runs.series import Column, history
@@ -200,10 +200,11 @@ def _compare_metric(name: str, one: Column, other: Column) -> dict[str, dict[str
         return math.inf if math.isnan(found) else found
 
     farthest = max(apart, key=distance, default=None)
+    bests = [best_of(name, column.values) for column in (one, other)]
     return {
         "first": {"metric": name, **at(apart[0])} if apart else None,
         "last": at(common[-1]) if common else None,
-        "best": {"values": [_best(name, one.values), _best(name, other.values)]},
+        "best": {"values": [best[1] if best else None for best in bests]},
         "farthest": (
             None if farthest is None else at(farthest) | {"difference": distance(farthest)}
         ),
@@ -212,12 +213,3 @@ def _compare_metric(name: str, one: Column, other: Column) -> dict[str, dict[str
 
 def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
-
-
-def _best(name: str, values: Sequence[float]) -> float | None:
-    """Return the best of some values; None where the name does not tell which is better."""
-    finite = [value for value in values if math.isfinite(value)]
-    rule = rule_of(name)
-    if rule is None:
-        return None
-    return (min if rule == "less" else max)(finite, default=None)

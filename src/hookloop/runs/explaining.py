@@ -16,7 +16,7 @@ from hookloop.errors import HookloopError, nearest
 from hookloop.runs.config_values import flatten, read_config
 from hookloop.runs.layout import RunDir
 from hookloop.runs.metrics_file import records
-from hookloop.runs.policy import EPOCH, is_of_machine, rule_of
+from hookloop.runs.policy import EPOCH, best_of, is_of_machine
 from hookloop.runs.reading import read_json
 from hookloop.runs.series import Column, history
 
@@ -165,18 +165,14 @@ def _facts(name: str, column: Column | None) -> dict[str, object]:
     values = column.at()
     iters = sorted(values)
     steps = Counter(after - before for before, after in pairwise(iters))
-    rule = rule_of(name)
-    finite = [one for one in column.values if one == one]
-    best = None
-    if rule is not None and finite:
-        best = min(finite) if rule == "less" else max(finite)
+    best = best_of(name, column.values)
     return {
         "recorded": len(iters),
         "first": iters[0],
         "last": iters[-1],
         "apart": steps.most_common(1)[0][0] if steps else None,
         "value": values[iters[-1]],
-        "best": best,
+        "best": None if best is None else best[1],
     }
 
 

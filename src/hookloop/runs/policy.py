@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from math import isfinite
+from operator import itemgetter
 from typing import Literal
 
 from hookloop.runs.records import to_json
@@ -176,6 +178,19 @@ def is_better(new: float, old: float | None, rule: Rule) -> bool:
     if new != new:  # NaN. It must not become the first best either: nothing would ever beat it.
         return False
     return old is None or (new > old if rule == "greater" else new < old)
+
+
+def best_of(name: str, values: Iterable[float]) -> tuple[int, float] | None:
+    """Return the place of the best value of a metric, and the value; None if that is not known.
+
+    >>> best_of("val/loss", [0.5, 0.25, float("nan"), 0.25]), best_of("val/zebra", [1.0])
+    ((1, 0.25), None)
+    """
+    rule = rule_of(name)
+    finite = [(place, value) for place, value in enumerate(values) if isfinite(value)]
+    if rule is None or not finite:
+        return None
+    return (min if rule == "less" else max)(finite, key=itemgetter(1))
 
 
 def hash_of(config: Mapping[str, object]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 from itertools import chain
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from hookloop.runs.afterwards import read_afterwards
 from hookloop.runs.layout import RunDir
 from hookloop.runs.lineage import inherited_records
 from hookloop.runs.metrics_file import STAMPS, records
-from hookloop.runs.policy import is_of_machine, rule_of
+from hookloop.runs.policy import best_of, is_of_machine
 from hookloop.runs.shown import make_safe_line
 
 
@@ -117,12 +116,8 @@ HEAD = ("metric", "values", "first", "last", "best")
 
 def _best(name: str, column: Column) -> str:
     """Return the best value of a metric, and its first iteration; empty if that is not known."""
-    rule = rule_of(name)
-    finite = [pair for pair in zip(column.values, column.iters, strict=True) if isfinite(pair[0])]
-    if rule is None or not finite:
-        return ""
-    value, iteration = (min if rule == "less" else max)(finite, key=lambda pair: pair[0])
-    return f"{value:.4g} at {iteration}"
+    best = best_of(name, column.values)
+    return "" if best is None else f"{best[1]:.4g} at {column.iters[best[0]]}"
 
 
 def history(run: RunDir | str | Path, *, afterwards: bool = True, past: bool = True) -> History:

@@ -67,7 +67,7 @@ class Microbatches:
                     self._numbers.setdefault(name, WeightedMean()).add(
                         value if isinstance(value, Tensor) else float(value), weight
                     )
-        return loss / self._divisor(weight, counted is not None)
+        return loss / self._divisor(run, weight, counted is not None)
 
     def backward(self, loss: Tensor | None) -> None:
         """Add the gradients of a weighted loss."""
@@ -101,9 +101,9 @@ class Microbatches:
             if parameter.grad is not None:
                 parameter.grad.div_(ratio)
 
-    def _divisor(self, weight: Weight, counted: bool) -> Weight:
+    def _divisor(self, run: Run, weight: Weight, counted: bool) -> Weight:
         if self._expected is None:
-            self._expected, self._counted = self._expect(weight, counted), counted
+            self._expected, self._counted = self._expect(run, weight, counted), counted
         elif counted != self._counted:
             raise ModelError(
                 "A 'weight' was returned for some microbatches of an iteration and not for others: "
@@ -112,8 +112,10 @@ class Microbatches:
         self._total = self._total + weight
         return self._expected / weight if isinstance(weight, Tensor) or weight else inf
 
-    def _expect(self, weight: Weight, counted: bool) -> Weight:
+    def _expect(self, run: Run, weight: Weight, counted: bool) -> Weight:
         if not counted:
+            if len(self._batches) == 1 and self._batches[0] is run.batch:
+                return weight or 1.0
             # Of a copy: going over those of several streams tells hooks which is current.
             return float(sum(map(size_of, self._batches[:])) or 1)
         # The first weight stands for all: close enough to the sum that half precision neither

@@ -139,9 +139,8 @@ class RunState:
 
     def keep(self, *keys: str, where: Where = "device") -> Callable[[], None]:
         """Copy some parts, and return what puts them back, in place and to the last bit."""
-        chosen = [part for part in self.parts if part.key in keys]
         # The generators, which are last, are read first and restored last: the others may draw.
-        kept = [part.keep(where) for part in reversed(chosen)]
+        kept = [part.keep(where) for part in reversed(self.parts) if part.key in keys]
 
         def put_back() -> None:
             for one in reversed(kept):
