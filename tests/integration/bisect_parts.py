@@ -1,5 +1,7 @@
 """What the runs that `test_bisect` compares are made of."""
 
+import os
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -34,13 +36,28 @@ class Net(nn.Module):
         return self.b(functional.dropout(found, self.drop, self.training))
 
 
+FAULT = None
+"""The iteration in which a computer makes an error that is in no program."""
+
+
 class Loss(nn.Module):
     def __init__(self, scale=1.0):
         super().__init__()
         self.scale = scale
+        self.calls = 0
 
     def forward(self, output, targets):
-        return functional.cross_entropy(output, targets) * self.scale
+        self.calls += 1
+        wrong = 1.001 if self.calls == FAULT else 1.0
+        return functional.cross_entropy(output, targets) * self.scale * wrong
+
+
+class Chance(nn.Module):
+    """Draws from the operating system, which no seed can repeat."""
+
+    def forward(self, output, targets):
+        drawn = int.from_bytes(os.urandom(4), "little") / 2**32
+        return functional.cross_entropy(output, targets) * (1 + drawn)
 
 
 class Backward(torch.utils.data.Sampler):

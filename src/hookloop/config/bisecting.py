@@ -93,8 +93,8 @@ class Bisection:
 
 
 def bisect(  # noqa: PLR0913 - a side may differ in each of these
-    one: str | Path,
-    other: str | Path | None = None,
+    one: Side | str | Path,
+    other: Side | str | Path | None = None,
     *,
     iters: str | None = None,
     settings: Sequence[str] = (),
@@ -125,8 +125,10 @@ def bisect(  # noqa: PLR0913 - a side may differ in each of these
         SideError: If a side cannot be repeated.
     """
     begun = perf_counter()
-    first = replace(parse_side(str(one)), make=make)
-    second = replace(parse_side(str(other)), make=make) if other is not None else first
+    first, second = (
+        side if isinstance(side, Side) else replace(parse_side(str(side)), make=make)
+        for side in (one, one if other is None else other)
+    )
     changed = {
         "settings": tuple(settings),
         "python": None if python is None else str(python),

@@ -301,7 +301,7 @@ def _named_modules(root: str, module: nn.Module) -> Iterator[tuple[str, nn.Modul
 
 
 def _line(at: str, kind: str, name: str, value: object) -> Iterator[Line]:
-    if value is None:
+    if value is None and kind not in SETTINGS:
         return
     # A short setting says what it is.
     is_shown = kind in SETTINGS and type(value) in PLAIN and len(repr(value)) <= SHOWN
