@@ -122,7 +122,7 @@ def test_hooks_of_the_message_hub_run():
     from mmengine.hooks import IterTimerHook, RuntimeInfoHook
 
     trainer, _ = train(RuntimeInfoHook(), IterTimerHook())
-    (facade,) = trainer.run._internals.facades.values()
+    (facade,) = trainer.run._internals.shared.values()
     hub = facade.message_hub
     assert hub.get_scalar("train/lr").current() == 0.05
     assert hub.get_info("epoch") == 2

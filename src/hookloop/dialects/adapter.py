@@ -119,6 +119,9 @@ class Adapter(Hook):
         priority: On our scale; the dialect translates.
     """
 
+    # What foreign systems call it.
+    requests_by = (*Hook.requests_by, "stop_training", "save_checkpoint")
+
     def __init__(
         self,
         foreign: object,
@@ -128,7 +131,7 @@ class Adapter(Hook):
         base: type | None = None,
         priority: Priority | int | str = Priority.NORMAL,
     ) -> None:
-        self.foreign = foreign
+        self.foreign = self.stands_for = foreign
         self.name = _instance_text(foreign, "name") or snake_case(type(foreign).__name__)
         self.priority = priority
         self.on_error = cast("OnError", _instance_text(foreign, "on_error") or "raise")
@@ -196,9 +199,9 @@ class Adapter(Hook):
         self._has_begun = True
         # A string, since the engine stores facades without knowing their classes.
         key = f"{self._make_facade.__module__}.{self._make_facade.__qualname__}"
-        if key not in run._internals.facades:
-            run._internals.facades[key] = self._make_facade(run)
-        self.facade = cast("Facade", run._internals.facades[key])
+        if key not in run._internals.shared:
+            run._internals.shared[key] = self._make_facade(run)
+        self.facade = cast("Facade", run._internals.shared[key])
         for name in self.facade.logger_names():
             forward_logger(name, prints=run.world.is_main)
 

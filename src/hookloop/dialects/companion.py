@@ -37,6 +37,6 @@ class Companion(Hook):
 def facade_in(run: Run, make: Callable[[Run], Kind]) -> Kind:
     """Return the facade of a run; the first call makes it."""
     key = f"{make.__module__}.{make.__qualname__}"
-    if key not in run._internals.facades:
-        run._internals.facades[key] = make(run)
-    return cast("Kind", run._internals.facades[key])
+    if key not in run._internals.shared:
+        run._internals.shared[key] = make(run)
+    return cast("Kind", run._internals.shared[key])

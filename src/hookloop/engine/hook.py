@@ -123,6 +123,10 @@ class Hook:
     counts: Sequence[str] = ()
     fires: Sequence[Point] = ()
     on_error: OnError = "raise"
+    # Of a hook that calls the methods of another object: messages name that, and its code is looked
+    # at for what it requests, by which names.
+    stands_for: object = None
+    requests_by: Sequence[str] = ("stop", "save", "validate")
 
     if not TYPE_CHECKING:  # Type checkers look at the constructor itself.
 
@@ -292,5 +296,6 @@ def reaches_outside(hook: object) -> str | None:
 
 
 def kind_of(hook: Hook) -> str:
-    """Return the name of a hook's class for messages; of an adapted hook, the author's class."""
-    return type(getattr(hook, "foreign", hook)).__name__
+    """Return the name of a hook's class for messages, or of that of the object it stands for."""
+    other = getattr(hook, "stands_for", None)
+    return type(hook if other is None else other).__name__

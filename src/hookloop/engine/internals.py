@@ -47,7 +47,8 @@ class Internals:
         wishes: What was requested on this rank and waits for the next sync point of the ranks.
         asked: Calls that a thread asks the loop to make, on all ranks, so they must be picklable.
         outbox: Where records wait for the writers; hooks use `Run.emit`.
-        facades: How foreign hooks see this run, by the name of their dialect.
+        shared: What hooks keep for each other in this run, by a name of theirs. It is not state:
+            what has to survive a resume goes through a hook.
         observer_randomness: Where hooks that only observe get their random numbers.
         precision: That of forward and loss: ``fp32``, ``bf16`` or ``fp16``.
         scaler: The loss scaler of half precision, if there is one.
@@ -76,7 +77,7 @@ class Internals:
     wishes: Requests = field(default_factory=Requests)
     asked: deque[Callable[[Run], object]] = field(default_factory=deque)
     outbox: Outbox = field(default_factory=Outbox)
-    facades: dict[str, object] = field(default_factory=dict)
+    shared: dict[str, object] = field(default_factory=dict)
     observer_randomness: ObserverRandomness = field(default_factory=ObserverRandomness)
     precision: str = "fp32"
     scaler: torch.amp.GradScaler | None = None

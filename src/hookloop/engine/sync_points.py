@@ -9,7 +9,7 @@ iteration. In an iteration without a sync point nothing is exchanged.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from types import CodeType
 from typing import TYPE_CHECKING
@@ -109,11 +109,7 @@ def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
             yield from (hook for hook in plan.hooks if method_of(hook, point.name))
 
 
-_REQUESTING = frozenset({"stop", "save", "validate", "stop_training", "save_checkpoint"})
-"""How hooks request something: with the methods of a run, or with those of foreign systems."""
-
-
-def may_request(hook: object) -> bool:
+def may_request(hook: Hook) -> bool:
     """Return whether the code of a hook names a request, such as stop, save or validate.
 
     If it does, ranks meet after each iteration, so that what it requests is done in the same
@@ -121,18 +117,20 @@ def may_request(hook: object) -> bool:
     of hookloop's own say themselves when a request is the same on all ranks.
     """
     own = [vars(hook), *(vars(kind) for kind in type(hook).__mro__)]
-    if (foreign := getattr(hook, "foreign", None)) is not None:  # An adapter calls its methods.
-        own += [vars(kind) for kind in type(foreign).__mro__]
+    if hook.stands_for is not None:
+        own += [vars(kind) for kind in type(hook.stands_for).__mro__]
     functions = (value for members in own for value in members.values() if callable(value))
     return any(
-        _names_request(getattr(function, "__code__", None))
+        _names_any(getattr(function, "__code__", None), hook.requests_by)
         for function in functions
         if not is_own(function)
     )
 
 
-def _names_request(code: CodeType | None) -> bool:
+def _names_any(code: CodeType | None, names: Sequence[str]) -> bool:
     if code is None:
         return False
     inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return not _REQUESTING.isdisjoint(code.co_names) or any(map(_names_request, inner))
+    return any(name in code.co_names for name in names) or any(
+        _names_any(one, names) for one in inner
+    )

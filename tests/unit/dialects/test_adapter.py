@@ -82,7 +82,7 @@ def test_hooks_of_a_dialect_share_one_facade():
     trainer = make_trainer(hooks=[one, other])
     trainer.train()
     assert one.facade is other.facade
-    assert list(trainer.run._internals.facades.values()) == [one.facade]
+    assert list(trainer.run._internals.shared.values()) == [one.facade]
 
 
 def test_a_method_can_act_at_several_points():

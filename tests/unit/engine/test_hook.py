@@ -208,7 +208,7 @@ def test_an_adapted_hook_is_described_by_the_class_of_its_author():
         pass
 
     adapted = Hook()
-    adapted.foreign = TheirHook()
+    adapted.stands_for = TheirHook()
     assert (kind_of(adapted), kind_of(Sample())) == ("TheirHook", "Sample")
 
 

@@ -164,7 +164,7 @@ def test_hooks_may_set_what_vissls_own_hooks_set(tmp_path):
     hook = Reset()
     trainer = make_trainer(hooks=[hook], run_dir=tmp_path / "run")
     trainer.train()
-    (task,) = trainer.run._internals.facades.values()
+    (task,) = trainer.run._internals.shared.values()
     assert task.batches == 3 and task.mine == 1
 
 

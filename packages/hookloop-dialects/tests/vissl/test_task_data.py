@@ -49,7 +49,7 @@ def test_a_pass_that_a_hook_did_not_end_is_ended(tmp_path):
             next(task.data_iterator)
 
     trainer = train(tmp_path, Leave(), max_epochs=2)
-    (task,) = trainer.run._internals.facades.values()
+    (task,) = trainer.run._internals.shared.values()
     assert not hasattr(task, "data_iterator") and not trainer.run.val_data[""]._side_passes
 
 

@@ -78,7 +78,7 @@ def test_the_average_is_made_when_asked_for_and_kept_in_checkpoints(tmp_path):
             run_dir=tmp_path / where, **options,
         )  # fmt: skip
         trainer.train()
-        return next(iter(trainer.run._internals.facades.values())).ema_model
+        return next(iter(trainer.run._internals.shared.values())).ema_model
 
     run("cut", 1)
     resumed, whole = run("cut", 2, resume=True), run("whole", 2)

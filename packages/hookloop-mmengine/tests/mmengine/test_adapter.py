@@ -198,7 +198,7 @@ def test_the_message_hub_is_saved_once_and_resumed(tmp_path):
         hooks = [Trace(), Count(), CheckpointHook(interval=1)]
         trainer = make_trainer(hooks=hooks, max_epochs=epochs, run_dir=tmp_path / "run", **options)
         trainer.train()
-        (facade,) = trainer.run._internals.facades.values()
+        (facade,) = trainer.run._internals.shared.values()
         states = [hook.state_dict() for hook in trainer.run.hooks]
         assert sum("message_hub" in state for state in states) == 1
         return facade.message_hub

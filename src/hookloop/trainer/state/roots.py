@@ -67,9 +67,8 @@ class RootsOfRun(Roots):
         data = [one.data for one in (*train, *run.val_data.values())]
         loaders = [one for one in data if isinstance(one, DataLoader)]
         scaler = [] if run._internals.scaler is None else [run._internals.scaler]
-        # A facade is the run itself, in the words of another system.
-        facades = run._internals.facades.values()
-        return [*hooks, *loaders, *scaler, *facades]
+        # Hooks declare what of it has to be kept. It may lead to the run itself.
+        return [*hooks, *loaders, *scaler, *run._internals.shared.values()]
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name."""
@@ -85,7 +84,7 @@ def _named(name: str, given: object) -> dict[str, Root]:
         return {}
     if isinstance(given, Mapping):  # A step for each optimizer.
         return {f"{name}.{key}": Root(one) for key, one in given.items()}
-    # An update of a dialect leads to the foreign system, whose runner knows the whole run.
+    # That of a package of ours may lead to a runner of its own, which knows the whole run.
     return {} if declares_state(type(given)) else {name: Root(given)}
 
 

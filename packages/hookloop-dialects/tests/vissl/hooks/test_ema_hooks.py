@@ -28,7 +28,7 @@ def test_the_average_is_vissls_formula_and_survives_a_resume(tmp_path):
     def run(where, epochs, **options):
         hook = EmaHook(warmup=0.0, decay=0.5)
         trainer = train(tmp_path / where, hook, SaveCheckpoint(), max_epochs=epochs, **options)
-        return next(iter(trainer.run._internals.facades.values())).ema_model.module[0].weight
+        return next(iter(trainer.run._internals.shared.values())).ema_model.module[0].weight
 
     run("cut", 1)
     assert torch.equal(run("cut", 2, resume=True), run("whole", 2))

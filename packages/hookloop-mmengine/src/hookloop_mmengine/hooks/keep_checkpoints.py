@@ -74,7 +74,7 @@ class KeepCheckpoints(Hook):
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         if not self._settings.save_best:
             return
-        facade = internals_of(run).facades.get(FACADE)
+        facade = internals_of(run).shared.get(FACADE)
         # An evaluator may return None for a metric, which our own metrics cannot hold.
         raw = getattr(facade, "raw_metrics", None) or without_phase(metrics, run.phase)
         better = internals_of(run).ranks.share(
@@ -168,6 +168,6 @@ class KeepCheckpoints(Hook):
         return next(iter(self.stores(run.dir)), None)
 
     def _put_info(self, run: Run, key: str, value: object) -> None:
-        facade = internals_of(run).facades.get(FACADE)
+        facade = internals_of(run).shared.get(FACADE)
         if isinstance(facade, RunnerFacade):
             facade.message_hub.update_info(key, value)

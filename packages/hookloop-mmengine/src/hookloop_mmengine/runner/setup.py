@@ -282,7 +282,7 @@ class RunnerSetup(RunnerFacade):
         if self._ranks is not None:  # One connection for all tasks.
             internals_of(trainer.run).ranks = self._ranks
         self.run = trainer.run
-        internals_of(self.run).facades[FACADE] = self
+        internals_of(self.run).shared[FACADE] = self
         if self._progress is not None:
             self._progress.max_epochs = self.run.progress.max_epochs
             self._progress.max_iters = self.run.progress.max_iters
