@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).parent))  # A test loads this file by its path.
 
-from page_parts import commands, config_keys, hooks, points, python_names
+from page_parts import commands, config_keys, hooks, notebook, points, python_names
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -22,6 +22,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "hooks.md", hooks.page()
     yield DOCS / "reference" / "commands.md", commands.page()
     yield DOCS / "reference" / "config-keys.md", config_keys.page()
+    yield notebook.SCRIPT.with_suffix(".ipynb"), notebook.content()
     for place, content in python_names.pages(PurePosixPath("reference/python")):
         yield DOCS / place, content
 

@@ -24,10 +24,7 @@ CLAIM = """\
 
 {claim}
 
-```shell
-# Not run in the tests: it is measured by hand, before a release.
-{command}
-```
+Shown by `{command}`:
 
 {figures}
 

@@ -54,6 +54,8 @@ def test_without_allow_changes_there_is_no_tool_that_changes(runs):
 def test_runs_are_listed_as_the_command_lists_them(runs):
     answer = call(make_server(runs), "runs")
     assert [row["run"] for row in answer["result"]] == ["one", "two"]
+    assert call(make_server(runs), "explain", run="one", metric="train/loss")["exit_code"] == 0
+    assert call(make_server(runs), "tree")["exit_code"] == 0
 
 
 def test_curves_are_thinned_and_end_with_the_last_value(runs):

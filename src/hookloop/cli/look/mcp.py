@@ -111,7 +111,7 @@ class Tools:
 
     def reading(self) -> Sequence[Callable[..., dict[str, Any]]]:
         """Return the tools that change nothing."""
-        return (self.runs, self.curves, self.diff, self.log)
+        return (self.runs, self.curves, self.diff, self.explain, self.tree, self.log)
 
     def changing(self) -> Sequence[Callable[..., dict[str, Any]]]:
         """Return the tools that change a run."""
@@ -156,6 +156,14 @@ class Tools:
     def diff(self, first: str, second: str) -> dict[str, Any]:
         """Compare two runs: config, environment, source, and metrics at equal iterations."""
         return self._run("diff", "--no-data", "--", *map(str, map(self._inside, (first, second))))
+
+    def explain(self, run: str, metric: str) -> dict[str, Any]:
+        """Tell where a metric of a run comes from: who wrote it, from what, and who reads it."""
+        return self._run("explain", "--", str(self._inside(run)), metric)
+
+    def tree(self) -> dict[str, Any]:
+        """Return which runs came from which, and what was changed where they part."""
+        return self._run("tree", "--all", "--", str(self._root))
 
     def log(self, run: str, lines: int = 100) -> dict[str, Any]:
         """Return the last lines of a run's log: warnings, failures, and how it ended."""
