@@ -29,8 +29,8 @@ BESIDE = ("board", "callbacks", "dialects", "mmengine")
 ENGINE_TESTS = ("tests/contract", "tests/unit")
 QUICK_ENGINE_TESTS = ("tests/unit/dialects", "tests/unit/config", "tests/unit/update")
 ALL_TESTS = ("packages/tests",)
-LEFT_OUT = "not slow and not long"
-"""These start commands, for which the everyday tests have an environment of their own."""
+QUICK, WHOLE = "not slow and not long", "not long"
+"""Which tests: those of the documents start commands, and are among the slow ones."""
 
 
 def main() -> int:
@@ -114,8 +114,9 @@ def _is_good(
         tests = [*(QUICK_ENGINE_TESTS if arguments.quick else ENGINE_TESTS)]
     elif name == "all":
         tests = [*ALL_TESTS, *([] if arguments.quick else tests)]
+    which = QUICK if arguments.quick else WHOLE
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", LEFT_OUT, *tests],
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which, *tests],
         cwd=clone, env=_variables(), check=False, capture_output=True, text=True,
     )  # fmt: skip
     last = (done.stdout.strip().splitlines() or ["nothing was printed"])[-1]
