@@ -201,6 +201,12 @@ def _input_type(failure: Failure) -> str | None:
     given = failure.given.get("input")
     if given is None:
         return "give the inputs the type of the parameters, such as inputs.float()."
+    weight = getattr(failure.module, "weight", None)
+    if isinstance(weight, Tensor) and weight.dtype in (torch.float16, torch.bfloat16):
+        return (
+            "the parameters are of half precision: keep the model in float32, without .half(), and "
+            "give precision='bf16' or 'fp16'."
+        )
     if given.dtype == torch.uint8:
         return "pictures of bytes have to become numbers with a point: inputs.float() / 255."
     return "write inputs.float() in the data set; what comes from NumPy is float64 by default."

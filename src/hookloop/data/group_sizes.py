@@ -62,8 +62,8 @@ class GroupSizes:
         if batches is not None and self.is_constant and self.first > batches:
             _log.warning(
                 "accumulate=%d, and an epoch has %s: each epoch is a single update of these. "
-                "Microbatches are not carried from one epoch to the next; epoch_iters= makes "
-                "epochs that are longer than the data.",
+                "Microbatches are not carried from one epoch to the next; epochs of so many "
+                "iterations are, with data=Data(epoch_iters=...).",
                 self.first,
                 count_of(batches, "batch"),
             )

@@ -18,6 +18,13 @@ def note_error(error: Exception, run: Run, *output: object) -> None:
     note_batch(error, run.phase, run.progress.iter, run.batch, *output)
     note_module(error, run.model)
     note_fix(error)
+    is_call = isinstance(error, TypeError) and "forward() " in str(error)
+    given = (run._internals.loss_function, run._internals.step_function)
+    if is_call and given == (None, None):
+        error.add_note(
+            "Without loss= and step=, the model is called with all parts of a batch and returns "
+            "its loss: give loss=, unless that is meant."
+        )
 
 
 def targets_of(run: Run) -> object:

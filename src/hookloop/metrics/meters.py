@@ -82,14 +82,20 @@ class Meters:
         """Add the output and targets of one batch."""
         # By rank, or in the order of the data, which does not depend on the number of processes.
         at = (self._count, self._leaves[self._place]) if self._world.logical else (0, 0)
+        keeps_all = self._is_apart
         for name, metric in self._metrics.items():
-            if isinstance(metric, Accumulating):
-                if self._batches is None or not self._is_apart:
+            try:
+                if not isinstance(metric, Accumulating):
+                    self.add(name, metric(output, targets), samples)
+                    continue
+                if self._batches is None or not keeps_all:
                     metric.update(output, targets)
-                if self._batches is not None and (self._is_apart or not _syncs_itself(metric)):
+                if self._batches is not None and (keeps_all or not _syncs_itself(metric)):
                     self._batches.append((name, _on_cpu(output), _on_cpu(targets), at))
-            else:
-                self.add(name, metric(output, targets), samples)
+            except Exception as error:
+                if not isinstance(error, MetricError):  # Which names it.
+                    error.add_note(f"in the metric '{name}'")
+                raise
 
     def add(self, name: str, value: object, weight: Weight) -> None:
         """Add a number of one batch, to be averaged by weight: samples, tokens or pixels."""

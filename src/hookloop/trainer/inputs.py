@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -27,6 +28,8 @@ from hookloop.trainer.compilation import Compile, compile_model
 from hookloop.trainer.preparation import Cast, Prepare, Prepared
 from hookloop.trainer.settings import spread
 from hookloop.update.update import Update
+
+_log = logging.getLogger("hookloop")
 
 
 def check_model(model: object) -> None:
@@ -317,6 +320,16 @@ def check_validations(run: Run, *, begin: int = 0) -> None:
                 f"it is validated on every {every}: give a DataLoader or a list.",
                 argument="val_data",
             )
+
+
+def warn_of_metrics(run: Run) -> None:
+    """Report metrics that nothing computes: the training does not, for what it costs."""
+    own = run._internals
+    if own.meters and run.world.is_main and not (run.val_data or own.test_data):
+        _log.warning(
+            "metrics= is computed in validations and tests, not in the training, and there is no "
+            "data for either: give val_data=, or return such numbers from a step=."
+        )
 
 
 def check_updates(run: Run, updates: Iterable[Update]) -> None:

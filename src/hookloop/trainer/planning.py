@@ -75,6 +75,9 @@ class Planner:
             hook for hook in self.hooks if run.schedules or type(hook) is not StepSchedules
         )
         declare_points(self.hooks, self.points)
+        for hook in self.hooks:  # So that a metric which nobody produces is rejected.
+            if type(hook) is StepSchedules:
+                hook.reads = tuple(one.metric for one in run.schedules.values() if one.metric)
         streams = {"val": run.val_data, "test": run._internals.test_data}
         produced = produced_names(updates, run._internals.meters, streams) | besides
         # With getattr, because the list may hold anything: only the plan rejects what is not a

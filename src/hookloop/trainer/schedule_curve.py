@@ -23,6 +23,7 @@ from torch.optim.lr_scheduler import (
     MultiStepLR,
     OneCycleLR,
     PolynomialLR,
+    ReduceLROnPlateau,
     SequentialLR,
     StepLR,
 )
@@ -30,6 +31,7 @@ from torch.optim.lr_scheduler import (
 from hookloop.engine.schedule_ahead import is_known, rates_ahead
 from hookloop.every import count_of
 from hookloop.hooks.schedules.step_schedules import StepSchedules
+from hookloop.runs.policy import rule_of
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run
@@ -106,7 +108,37 @@ def judge_schedules(run: Run, *, is_whole: bool = True) -> list[str]:
     """Return what is wrong with the schedules of a training that begins; see `curves_of`."""
     if run.progress.iter or not run.world.is_main:
         return []
-    return [curve.problem for curve in curves_of(run, is_whole=is_whole) if curve.problem]
+    found = [curve.problem for curve in curves_of(run, is_whole=is_whole) if curve.problem]
+    for name, schedule in run.schedules.items():
+        kind = type(schedule.scheduler).__name__
+        begin = f"The schedule{_which(name)} {kind}"
+        if schedule.metric is not None:
+            found += _judge_direction(begin, schedule.scheduler, schedule.metric)
+            continue
+        length = _length_in(run, schedule.every.unit)
+        if is_whole and length is not None and length < schedule.every.count:
+            found.append(
+                f"{begin} steps every {schedule.every}, and the run ends after {length}: it is "
+                "never stepped."
+            )
+    return found
+
+
+def _which(name: str) -> str:
+    return "" if name == "default" else f" '{name}'"
+
+
+def _judge_direction(begin: str, scheduler: object, metric: str) -> list[str]:
+    """Find a scheduler that lowers the rate when its metric gets better."""
+    rule = rule_of(metric)
+    wanted = {"greater": "max", "less": "min"}.get(rule or "")
+    if not isinstance(scheduler, ReduceLROnPlateau) or wanted in (None, scheduler.mode):
+        return []
+    more = "more" if rule == "greater" else "less"
+    return [
+        f"{begin} has mode='{scheduler.mode}', and of '{metric}' {more} is better, by its name: it "
+        f"lowers the learning rate while the metric improves. Write mode='{wanted}'."
+    ]
 
 
 def report_schedules(problems: Sequence[str]) -> None:
@@ -130,8 +162,9 @@ def _curve_of(run: Run, name: str, schedule: Schedule, is_whole: bool) -> Curve 
     found = _find_problem(curve, scheduler, run, is_whole)
     if not found:
         return curve
-    which = "" if name == "default" else f" '{name}'"
-    problem = f"The schedule{which} {kind} {found.what}. {_advice(curve, scheduler, run, found)}"
+    problem = (
+        f"The schedule{_which(name)} {kind} {found.what}. {_advice(curve, scheduler, run, found)}"
+    )
     return replace(curve, problem=problem)
 
 
@@ -160,7 +193,7 @@ class _Found:
 
 def _find_problem(curve: Curve, scheduler: LRScheduler, run: Run, is_whole: bool) -> _Found | None:
     """Return what is wrong with a curve."""
-    for find in (_find_failure, _find_negative, _find_vanished, _find_over):
+    for find in (_find_failure, _find_negative, _find_rise, _find_vanished, _find_over):
         if what := find(curve, scheduler):
             if find is _find_over and _is_in_cycles(curve, scheduler, run):
                 return None
@@ -195,11 +228,30 @@ def _find_negative(curve: Curve, scheduler: LRScheduler) -> str:
     )
 
 
+def _find_rise(curve: Curve, scheduler: LRScheduler) -> str:
+    """Look for a schedule that is made to lower the rate, and raises it."""
+    _, last = _last_part(scheduler)
+    given = max(last.base_lrs)
+    if isinstance(last, CosineAnnealingLR | CosineAnnealingWarmRestarts) and last.eta_min > given:
+        return (
+            f"has eta_min={last.eta_min:g}, which is above the learning rate {given:g}: it raises "
+            "the rate, and does not lower it"
+        )
+    if isinstance(last, StepLR | MultiStepLR) and last.gamma > 1:
+        return (
+            f"has gamma={last.gamma:g}: it multiplies the learning rate with that, up to "
+            f"{max(curve.rates):g}"
+        )
+    return ""
+
+
 def _find_vanished(curve: Curve, scheduler: LRScheduler) -> str:
     """Look for a rate that stays below a millionth of the highest for a part of the run."""
     if isinstance(scheduler, CyclicLR | CosineAnnealingWarmRestarts):
         return ""
     highest = max(curve.rates)
+    if highest == 0:
+        return "keeps the learning rate at 0, and nothing is trained"
     gone = len(curve.rates)
     while gone and curve.rates[gone - 1] < VANISHED * highest:
         gone -= 1
@@ -293,6 +345,7 @@ def _lengths(scheduler: object) -> Iterator[str]:
         OneCycleLR: "total_steps",
         CosineAnnealingLR: "T_max",
         PolynomialLR: "total_iters",
+        LinearLR: "total_iters",
     }
     yield from (name for kind, name in kinds.items() if isinstance(scheduler, kind))
 

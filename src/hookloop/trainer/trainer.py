@@ -58,6 +58,7 @@ from hookloop.trainer.inputs import (
     named_schedules,
     place_model,
     set_limits,
+    warn_of_metrics,
     whole,
 )
 from hookloop.trainer.intended_changes import Resume
@@ -302,6 +303,7 @@ class Trainer(ChecksArguments):
         with self._session.training(own_updates=own_updates) as go_back:
             self._limits.warn()
             report_schedules(problems)
+            warn_of_metrics(self.run)
             if self.run.world.is_main and (
                 self.run.world.cuts_batches or not self._loop.sizes.is_one
             ):

@@ -255,6 +255,8 @@ class LossCalls(TorchFunctionMode):
     ) -> None:
         if func in _ELEMENTWISE:
             self._check_shapes(func.__name__, args, given)
+            if func is functional.kl_div:
+                self._check_kl(args, given)
         elif func in _DIFFERENCES:
             self._check_difference(args)
         elif func is functional.cross_entropy:
@@ -343,6 +345,17 @@ class LossCalls(TorchFunctionMode):
                 "softmax",
                 "nll_loss gets outputs above 0, which are no logarithms of probabilities: the loss "
                 "falls without a limit. Use CrossEntropyLoss, or end the model with LogSoftmax.",
+            )
+
+    def _check_kl(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        output, target = _pair(args, given)
+        # By rounding, the logarithm of a probability of 1 may be just above 0.
+        if output is not None and target is not None and bool((output.detach() > 1e-3).any()):
+            self._warn(
+                "softmax",
+                "kl_div gets outputs above 0, which are no logarithms of probabilities: it "
+                "compares log_softmax(outputs) with the probabilities of the targets, in this "
+                "order.",
             )
 
     def _check_logits(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:

@@ -174,6 +174,11 @@ def check_loss(loss: object, loss_name: str) -> None:
             "for example with .mean(), or reduction='mean' in the loss."
         )
     if not loss.requires_grad:  # torch's own error, in backward, does not name the cause.
+        if not torch.is_grad_enabled():
+            raise ModelError(
+                f"The {loss_name} has no gradient, because the training runs within "
+                "torch.no_grad() or inference_mode(), or a step leaves gradients switched off."
+            )
         raise ModelError(
             f"The {loss_name} depends on no trainable parameter: it was detached, or computed "
             "from something other than the model's output."

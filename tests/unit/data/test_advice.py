@@ -38,6 +38,7 @@ def logistic():
         (nn.Linear(5, 2), INPUTS, LABELS, CROSS_ENTROPY, r"Linear\(4, 2\)"),
         (nn.Linear(16, 2), PICTURES, LABELS, CROSS_ENTROPY, r"nn\.Flatten\(\)"),
         (nn.Linear(4, 2), INPUTS.double(), LABELS, CROSS_ENTROPY, r"inputs\.float\(\)"),
+        (nn.Linear(4, 2).half(), INPUTS, LABELS, CROSS_ENTROPY, r"without \.half\(\)"),
         (nn.Linear(4, 2), PICTURES.byte(), LABELS, CROSS_ENTROPY, "/ 255"),
         (nn.Conv2d(3, 2, 1), torch.zeros(8, 5, 5, 3), LABELS, CROSS_ENTROPY, "permute"),
         (nn.Embedding(3, 2), LABELS + 2, LABELS, CROSS_ENTROPY, "4 rows"),
@@ -87,3 +88,20 @@ def test_an_unknown_error_gets_no_advice():
     with pytest.raises(ZeroDivisionError) as caught:
         trainer.train()
     assert not any(one.startswith("To fix it") for one in caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    "batch", [(INPUTS, LABELS), {"input": INPUTS, "labels": LABELS}], ids=["pair", "mapping"]
+)
+def test_a_loss_that_was_forgotten_is_asked_for(batch):
+    model = nn.Linear(4, 2)
+    trainer = Trainer(
+        model,
+        train_data=[batch],
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        max_iters=1,
+        default_hooks=False,
+    )
+    with pytest.raises(TypeError) as caught:
+        trainer.train()
+    assert "give loss=" in caught.value.__notes__[-1]

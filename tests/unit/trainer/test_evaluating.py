@@ -4,11 +4,11 @@ import signal
 import numpy as np
 import pytest
 import torch
-from tests.tiny import make_data, make_trainer
+from tests.tiny import make_classifier, make_data, make_trainer
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Hook, Interrupted
-from hookloop.errors import DataError, HookloopError
+from hookloop.errors import DataError, HookloopError, ModelError
 from hookloop.hooks import AugmentAtTest, AverageWeights, MaskOutputs
 from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer.trainer import Trainer
@@ -182,3 +182,26 @@ def test_an_error_names_the_batch():
     with pytest.raises(RuntimeError) as caught:
         make_trainer().predict([INPUTS, INPUTS[:, :2]])
     assert any("predict_data, batch 2" in note for note in caught.value.__notes__)
+
+
+def test_metrics_that_nothing_computes_are_reported(caplog):
+    make_classifier(val_data=None, data={"test": None}).train()
+    (text,) = caplog.messages
+    assert "val_data=" in text
+    caplog.clear()
+    make_classifier().train()
+    assert caplog.messages == []
+
+
+def test_a_metric_that_fails_is_named():
+    def broken(output, targets):
+        raise IndexError("no such column")
+
+    with pytest.raises(IndexError) as caught:
+        make_classifier(metrics={"broken": broken}).train()
+    assert any("in the metric 'broken'" in note for note in caught.value.__notes__)
+
+
+def test_a_training_without_gradients_is_told_so():
+    with torch.no_grad(), pytest.raises(ModelError, match="no_grad"):
+        make_classifier().train()

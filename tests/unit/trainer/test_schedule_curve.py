@@ -9,9 +9,10 @@ from torch.optim import lr_scheduler as schedulers
 from torch.optim.swa_utils import SWALR
 
 from hookloop import Hook, Trainer
+from hookloop.errors import MetricError
 from hookloop.hooks import StepSchedules
 from hookloop.lr_schedule import Schedule
-from hookloop.trainer.schedule_curve import curves_of
+from hookloop.trainer.schedule_curve import curves_of, judge_schedules
 
 WARM_UP = 100
 
@@ -247,3 +248,33 @@ def test_a_part_of_a_training_may_be_much_shorter_than_its_schedule(caplog):
     trainer = make(lambda o: schedulers.CosineAnnealingLR(o, 1000))
     trainer.train(max_epochs=1)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("build", "every", "metric", "named"),
+    [
+        (lambda o: schedulers.CosineAnnealingLR(o, 1000, eta_min=0.5), 1, None, "eta_min=0.5"),
+        (lambda o: schedulers.StepLR(o, 300, gamma=10), 1, None, "gamma=10"),
+        (lambda o: schedulers.LambdaLR(o, lambda step: 0.0), 1, None, "at 0"),
+        (lambda o: schedulers.LinearLR(o, total_iters=6000), 1, None, "total_iters=6000"),
+        (lambda o: schedulers.StepLR(o, 1), "300 epochs", None, "never stepped"),
+        (schedulers.ReduceLROnPlateau, 1, "val/accuracy", "mode='max'"),
+        (lambda o: schedulers.ReduceLROnPlateau(o, mode="max"), 1, "val/loss", "mode='min'"),
+        (lambda o: schedulers.ReduceLROnPlateau(o, mode="max"), 1, "val/accuracy", None),
+        (schedulers.ReduceLROnPlateau, 1, "val/loss", None),
+        (lambda o: schedulers.StepLR(o, 300, gamma=0.1), 1, None, None),
+    ],
+)
+def test_a_schedule_that_does_the_opposite_or_nothing_is_reported(build, every, metric, named):
+    data = [(torch.ones(4, 4), torch.ones(4, 1))]
+    metrics = {"accuracy": lambda output, targets: output.mean()}
+    trainer = make(build, every, metric=metric, val_data=data, metrics=metrics)
+    found = judge_schedules(trainer.run)
+    assert [named in one for one in found] == [True] * (named is not None)
+
+
+@pytest.mark.parametrize("metric", ["val/los", "val/loss"])
+def test_a_schedule_of_a_metric_that_nobody_produces_is_rejected_before_training(metric):
+    val_data = [(torch.ones(4, 4), torch.ones(4, 1))] if metric == "val/los" else None
+    with pytest.raises(MetricError, match=metric):
+        make(schedulers.ReduceLROnPlateau, metric=metric, val_data=val_data)

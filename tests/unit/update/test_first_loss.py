@@ -11,6 +11,8 @@ from hookloop.errors import ModelError
 INPUTS = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
 NUMBERS = INPUTS.sum(1)
 LABELS = (NUMBERS > 0).long()
+ONE_HOT = functional.one_hot(LABELS, 2).float()
+KL = nn.KLDivLoss(reduction="batchmean")
 
 
 def train(model, targets, *, iters=2, **how):
@@ -139,6 +141,7 @@ def test_it_can_be_made_an_error():
         (nn.Sequential(nn.Linear(4, 2), nn.Sigmoid()), LABELS, nn.CrossEntropyLoss()),
         (nn.Linear(4, 1), LABELS * 0, nn.CrossEntropyLoss()),
         (nn.Linear(4, 2), LABELS, nn.NLLLoss()),
+        (nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), ONE_HOT, KL),
         (
             nn.Sequential(nn.Linear(4, 1), nn.Sigmoid(), nn.Flatten(0)),
             LABELS.float(),
@@ -158,6 +161,7 @@ def test_outputs_of_the_wrong_kind_are_reported_once(model, targets, loss):
         (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), LABELS, nn.CrossEntropyLoss()),
         (head_of_zeros(), LABELS, nn.CrossEntropyLoss()),
         (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), LABELS, nn.NLLLoss()),
+        (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), ONE_HOT, KL),
         (nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), LABELS.float(), nn.BCEWithLogitsLoss()),
     ],
 )
