@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.ending.stop_after import StopAfter
     from hookloop.hooks.ending.stop_on_plateau import StopOnPlateau
     from hookloop.hooks.ending.stop_on_signal import StopOnSignal
+    from hookloop.hooks.guarding.check_arithmetic import CheckArithmetic
     from hookloop.hooks.guarding.detect_anomaly import DetectAnomaly
     from hookloop.hooks.guarding.dump_on_exception import DumpOnException
     from hookloop.hooks.guarding.require_finite_loss import RequireFiniteLoss
@@ -86,6 +87,7 @@ __all__ = [
     "AnswerRequests",
     "AugmentAtTest",
     "AverageWeights",
+    "CheckArithmetic",
     "ClassificationMetrics",
     "ClipGradients",
     "ComputeStats",

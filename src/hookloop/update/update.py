@@ -47,6 +47,8 @@ Forward = Callable[["Run"], object]
 LossOf = Callable[["Run"], Tensor | None]
 Counts = Callable[["Run", object], Weight | None]
 """Returns what a batch counts for, by its targets."""
+Check = Callable[["Update", "Run", list[object], "Group | None"], bool]
+"""Adds the gradients of an update, as `Update.add_gradients` does."""
 Make = Callable[["Run", list[object]], None]
 """Makes an update from its microbatches."""
 
@@ -100,6 +102,7 @@ class Update:
     _inner: LossOf
     _zero_grad: Callable[[], None]
     _apply: Callable[[], None] | None
+    _check: Check | None = None
 
     def __init__(  # noqa: PLR0913 - what an update is made of
         self,
@@ -190,11 +193,29 @@ class Update:
                 copied._missing.note(copied._name, run, has_loss=True)
 
         copied.finish = finish  # type: ignore[method-assign]
+        copied._bind()
         return copied
+
+    def checked_by(self, check: Check | None) -> Self:
+        """Return a copy whose gradients a function adds, given the copy; None: it does so itself.
+
+        The function may compute them more than once; at last it calls `gradients_of` of the copy.
+        """
+        copied = copy.copy(self)
+        copied._check = check
+        vars(copied).pop("add_gradients", None)
+        copied._bind()
+        return copied
+
+    def gradients_of(self, run: Run, batches: list[object], group: Group | None) -> bool:
+        """Add the gradients as `add_gradients` does, without the function that checks them."""
+        return type(self).add_gradients(self, run, batches, group)
 
     def _bind(self) -> None:
         """Choose what the hot path calls, so that it does not choose in each iteration."""
         kind, context = type(self), self._context
+        if self._check is not None:
+            self.add_gradients = partial(self._check, self)  # type: ignore[method-assign]
         self._inner = _within(context, self._compute)
         self.computation = self._inner
         if kind.compute is not Update.compute:
