@@ -99,7 +99,9 @@ class Passes:
         self, update: Update, run: Run, batches: list[object], group: Group | None
     ) -> None:
         self._update, self._run, self._batches, self._group = update, run, batches, group
-        self._modules = modules_of(run.model, run.loss_function, *run.undeclared.modules())
+        self._modules = modules_of(
+            run.model, run._internals.loss_function, *run._internals.undeclared.modules()
+        )
         self._parameters = _parameters(run, update)
         own = {id(one) for one in update.parameters()}
         # Gradients that this update does not drop, as those of the other model of a GAN.
@@ -189,7 +191,7 @@ class Passes:
         kept = [
             keep_buffers(self._modules),
             keep_modes(self._modules),
-            run.undeclared.keep_from_evaluation(removes_new=True),
+            run._internals.undeclared.keep_from_evaluation(removes_new=True),
         ]
 
         def put_back() -> None:
@@ -228,7 +230,7 @@ def why_not_repeated(run: Run, update: Update) -> str | None:
     """Return why the gradients of an update cannot be computed again; None if they can."""
     if type(update).make is not Update.make or update.keeps_gradients:
         return "step= is an Update of your own, which may do anything"
-    if run.shards is not None:
+    if run._internals.shards is not None:
         return "the model is sharded, so that a rank has no whole gradients"
     if run.world.logical:
         return "parallel: {logical: ...} sums gradients while it computes them"
@@ -291,13 +293,13 @@ def _shallow(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _acting(run: Run) -> list[Hook]:
-    return list(dict.fromkeys(hook for point in POINTS for hook in run.plan.calls(point).hooks))
+    return list(dict.fromkeys(hook for point in POINTS for hook in run._plan.calls(point).hooks))
 
 
 @contextmanager
 def _only_taking_part(run: Run) -> Iterator[None]:
     """Fire only the hooks that take part in the training."""
-    plan = run.plan
+    plan = run._plan
     before = {point: plan.calls(point) for point in POINTS}
     for point, calls in before.items():
         kept = [entry for entry in calls.entries if entry[1].takes_part_in_training]

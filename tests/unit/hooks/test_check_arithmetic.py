@@ -124,7 +124,7 @@ def test_to_check_moves_no_bit(tmp_path, options):
     assert same(tmp_path / "on", tmp_path / "off")
     assert seen.count == 9 * options.get("accumulate", 1)
     hook = next(one for one in trainer.run.hooks if isinstance(one, CheckArithmetic))
-    assert hook.state_dict() == {"checked": 4, "faults": 0}  # The first one, 3, 6 and 9.
+    assert hook.describe(trainer.run) == {"checked": 4, "faults": 0}  # The first one, 3, 6 and 9.
     assert verdicts(tmp_path / "on") == []
 
 

@@ -64,11 +64,10 @@ class CheckArithmetic(Hook):
         return {"checked": self._checked, "faults": self._faults} | ({"not": why} if why else {})
 
     def state_dict(self) -> dict[str, object]:
-        return {"checked": self._checked, "faults": self._faults}
+        return {"faults": self._faults}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        check_state(state, {"checked": is_count, "faults": is_count})
-        self._checked = cast("int", state["checked"])
+        check_state(state, {"faults": is_count})
         self._faults = cast("int", state["faults"])
 
     def change_update(self, run: Run, update: Any) -> Any:  # noqa: ANN401 - of a higher room
@@ -79,6 +78,9 @@ class CheckArithmetic(Hook):
             self._leave_out(run, number, reason)
             return update
         return update.checked_by(partial(self._add_gradients, number))
+
+    def before_train(self, run: Run) -> None:
+        self._calibrated = set()  # The model may have been changed since the last call.
 
     def _leave_out(self, run: Run, number: int, reason: str) -> None:
         self._unchecked[number] = reason
@@ -120,7 +122,7 @@ class CheckArithmetic(Hook):
     ) -> bool:
         self._checked += 1
         # All ranks, as a module may need the others in its forward.
-        if not run.ranks.largest([int(first != real)])[0]:
+        if not run._internals.ranks.largest([int(first != real)])[0]:
             return True
         if is_first and (reason := self._why_not_the_same(run, passes)) is not None:
             passes.put_back()
@@ -142,7 +144,7 @@ class CheckArithmetic(Hook):
                 self._note(run, real.place(first), core)
                 return made
         place = first.place(third)
-        run.interventions.add(
+        run._internals.interventions.add(
             "arithmetic", run.progress.iter, verdict="persistent", place=place, core=core
         )
         raise FloatingPointError(
@@ -157,7 +159,7 @@ class CheckArithmetic(Hook):
         for _ in range(2):
             passes.put_back()
             found.append(passes.aside(operations=True))
-        is_unequal = run.ranks.largest([int(found[0] != found[1])])[0]
+        is_unequal = run._internals.ranks.largest([int(found[0] != found[1])])[0]
         if not is_unequal:
             return None
         operation = found[0].operation(found[1]) or "another rank"
@@ -169,7 +171,9 @@ class CheckArithmetic(Hook):
     def _note(self, run: Run, place: str, core: int | None) -> None:
         self._faults += 1
         now = run.progress.iter + 1
-        run.interventions.add("arithmetic", now - 1, verdict="transient", place=place, core=core)
+        run._internals.interventions.add(
+            "arithmetic", now - 1, verdict="transient", place=place, core=core
+        )
         _log.warning(
             "Iteration %d: %s computed wrong numbers once, in %s. Two of three passes agree, and "
             "the training continues with their bits.",
