@@ -18,7 +18,6 @@ from hookloop.testing import (
 
 # Hooks that cannot do their work without a read in each iteration.
 READ_ALWAYS = {
-    "CheckArithmetic",  # To compare bits is its duty, in the first iteration too.
     "DetectAnomaly",  # torch's own check reads.
     "RollBack",  # It compares every loss with those before, so that no jump is built upon.
     "SkipBadUpdates",  # It decides before the optimizer steps.

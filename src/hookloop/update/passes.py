@@ -354,8 +354,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _digest_of(value: object) -> int:
     tensors: dict[str, Tensor] = {}
     _collect(value, "", tensors)
-    with torch.utils._python_dispatch._disable_current_modes():
-        return int(digests(tensors).sum()) if tensors else 0
+    return int(digests(tensors).sum()) if tensors else 0
 
 
 def _collect(value: object, path: str, into: dict[str, Tensor]) -> None:
