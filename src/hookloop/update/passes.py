@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_modules
 from torch.utils._python_dispatch import TorchDispatchMode
