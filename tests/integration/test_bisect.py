@@ -110,6 +110,18 @@ def test_what_a_hook_does_to_a_recorded_run_is_found_and_the_hook_is_named(name)
     assert seen.window[0] == 11  # Not from the beginning.
 
 
+@pytest.mark.long
+def test_fingerprints_narrow_the_way_where_both_runs_have_them():
+    often = "{type: RecordFingerprints, every: 5}"
+    planted = "{type: bisect_parts.Plant, what: weight, at: 23}"
+    train("one", f"hooks={{prints: {often}}}")
+    train("two", f"hooks={{prints: {often}, planted: {planted}}}")
+    seen = found("one", "two")
+    assert (seen.cause, seen.hook, seen.parted.iter) == ("hook", "planted", 23), seen
+    assert seen.window == (21, 23)
+    assert any("fingerprints" in one for one in seen.compared)
+
+
 # --- equal pairs ----------------------------------------------------------------------------------
 
 MADE = """

@@ -102,6 +102,7 @@ def bisect(  # noqa: PLR0913 - a side may differ in each of these
     variables: Mapping[str, str] | None = None,
     threads: int | None = None,
     make: str | None = None,
+    alias: Sequence[str] = (),
     processes: bool = True,
     tell: Callable[[str], object] = str,
 ) -> Bisection:
@@ -117,6 +118,7 @@ def bisect(  # noqa: PLR0913 - a side may differ in each of these
         threads: With how many threads the second side computes.
         make: ``file.py:function``, which returns the arguments of a script's Trainer, given a
             directory; for runs without a config.
+        alias: Dialects that stand in for packages that are not installed.
         processes: Whether each side is repeated in a process of its own; otherwise in this one,
             one after the other, where only configs can differ.
         tell: Is told what is done.
@@ -140,7 +142,7 @@ def bisect(  # noqa: PLR0913 - a side may differ in each of these
     with ExitStack() as stack:
         folder = Path(stack.enter_context(scratch_directory("bisect")))
         sides = [_with_tree(side, folder) for side in (first, second)]
-        search = _Search((sides[0], sides[1]), folder, processes=processes, tell=tell)
+        search = _Search((sides[0], sides[1]), folder, alias=alias, processes=processes, tell=tell)
         found = search.search(None if iters is None else parse_span(iters))
     return replace(found, seconds=perf_counter() - begun)
 
@@ -175,9 +177,11 @@ class _Search:
         sides: tuple[Side, Side],
         folder: Path,
         *,
+        alias: Sequence[str],
         processes: bool,
         tell: Callable[[str], object],
     ) -> None:
+        self._alias = list(alias)
         self._sides = sides
         self._folder = folder
         self._processes = processes
@@ -197,7 +201,11 @@ class _Search:
             window = replace(window, first=1)
             found = self._repeat(window)
         if found.parted is None:
-            if window.known or any("differs_from_record" in one for one in found.headers):
+            # What cannot be repeated exactly need not meet its record.
+            is_unmet = any(
+                "differs_from_record" in one and "why_not" not in one for one in found.headers
+            )
+            if window.known or is_unmet:
                 return self._not_repeated(window, found)
             return self._nothing(window, found)
         return self._judge(window, found)
@@ -287,7 +295,8 @@ class _Search:
         reason = (
             f"repeated now, both sides are equal in iterations {window.first} to {found.last}, "
             f"but their records are not ({window.known or 'see below'}): {said}. So it was an "
-            "error of arithmetic or memory, a file that was edited, or other code or data then"
+            "error of arithmetic or memory, a file that was edited, or code, data or packages that "
+            "were others then"
         )
         parted = Unlike(window.last, 0, "the record", "record", window.known, ("", ""))
         more = {"parted": parted, "cause": "not repeated", "reason": reason}
@@ -424,7 +433,7 @@ class _Search:
     def _open(self, side: Side, first: int, last: int, **more: object) -> _Blocks:
         self._replays += 1
         limit = None if side.run is None and last >= 10**12 else last
-        spec = side.to_spec(first=first, last=limit, **more)
+        spec = side.to_spec(first=first, last=limit, alias=self._alias, **more)
         if not self._processes:
             return _InProcess(spec)
         self._opened += 1

@@ -89,6 +89,10 @@ def run_side(spec: Mapping[str, object], put: Put) -> None:
     import torch
 
     side = Side.from_spec(spec)
+    if alias := cast("Sequence[str]", spec.get("alias") or ()):
+        from hookloop import dialects
+
+        dialects.alias(*alias)  # For all of this process, which ends with the side.
     if side.threads is not None and side.threads != torch.get_num_threads():
         torch.set_num_threads(side.threads)
     if side.tree is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.look.completing import complete_run
-from hookloop.cli.shared.arguments import aliases
+from hookloop.cli.shared.arguments import aliases, chosen_aliases
 from hookloop.cli.shared.output import set_result
 from hookloop.cli.shared.report import print_text, reporting
 from hookloop.errors import HookloopError
@@ -64,6 +64,7 @@ def command(
         variables=dict(_pair(text) for text in variables),
         threads=threads,
         make=make,
+        alias=chosen_aliases(),
         tell=print_text,
     )
     set_result(describe(found))
