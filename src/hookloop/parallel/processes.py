@@ -34,6 +34,7 @@ class Starter:
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self._modules = modules if sys.platform == "linux" else ()
         self._server: subprocess.Popen[bytes] | None = None
+        self._forked = 0
         self._connection: socket.socket | None = None
         self._lines: fork_server.Lines | None = None
         self._own: dict[int, subprocess.Popen[bytes]] = {}
@@ -60,10 +61,26 @@ class Starter:
             )
         self._connection, self._lines = mine, fork_server.Lines(mine)
 
+    def fork_from_here(self) -> None:
+        """Let ranks be forks of this process, which has imported what they need; on Linux.
+
+        It must have no threads yet.
+        """
+        if sys.platform != "linux":
+            return
+        mine, its = socket.socketpair()
+        self._forked = os.fork()
+        if not self._forked:
+            mine.close()
+            os.setsid()
+            fork_server.main(its.detach(), ())
+        its.close()
+        self._connection, self._lines = mine, fork_server.Lines(mine)
+
     @property
     def parent(self) -> int:
         """The process with which the ranks end."""
-        return os.getpid() if self._server is None else self._server.pid
+        return self._forked or (os.getpid() if self._server is None else self._server.pid)
 
     def start(
         self,
@@ -138,11 +155,15 @@ class Starter:
 
     def close(self) -> None:
         """End the server, and with it whatever it has started."""
-        if self._connection is not None and self._server is not None:
+        if self._connection is not None:
             self._connection.close()
+        if self._server is not None:
             self._server.kill()  # It may be busy with imports.
             self._server.wait()
+        elif self._forked:
+            os.waitpid(self._forked, 0)
         self._connection = self._server = None
+        self._forked = 0
 
     def __enter__(self) -> Starter:
         return self

@@ -20,7 +20,7 @@ from hookloop.engine.hook import Hook
 from hookloop.errors import HookloopError
 from hookloop.parallel.launched import read_reports
 from hookloop.short_runs.short_run import Arguments
-from hookloop.short_runs.task import KILL, Ended, TrainingTask, run_task
+from hookloop.short_runs.task import KILL, TrainingTask, run_task
 from hookloop.short_runs.verify_resume import save_interval, train_saving
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class KillTest:
         self._tell(f"undisturbed on {ranks}: {iters} iterations.")
         differences: list[Difference] = []
         rounds = 0
+        options = {**self._task.options, "restarts": faults}
+        self._task = replace(self._task, options=options)
         while len(self._faults) < faults and not differences:
             before, rounds = len(self._faults), rounds + 1
             self._make_round(faults)
@@ -138,83 +140,76 @@ class KillTest:
         return Survived(iters, self._faults, rounds, differences)
 
     def _make_round(self, faults: int) -> None:
-        """Train to the end; the ranks are started again after each fault that ends them."""
-        while True:
-            before = len(self._faults)
-            for old in self._task.reports.glob("rank-*.json"):
-                old.unlink()  # Its number may by now be that of another process.
-            note_of(Path(self._task.run_dir)).unlink(missing_ok=True)
-            ended = self._train(faults)
-            sent = self._faults[before:]
-            self._note_recovery(before)
-            for fault in self._faults[max(0, before - 1) : before]:
-                self._tell(str(fault))  # Only now its recovery is known.
-            if ended.code == 0:
-                for fault in sent:
-                    self._tell(str(fault))
-                return
-            if not sent:
-                raise ended.failure
-            for fault in sent[:-1]:
-                self._tell(str(fault))
-
-    def _train(self, faults: int) -> Ended:
+        """Train to the end; the launcher starts the ranks again after each fault that ends them."""
+        note_of(Path(self._task.run_dir)).unlink(missing_ok=True)
         over = threading.Event()
-        injector: list[threading.Thread] = []
-
-        def start(pid: int) -> None:
-            injector.append(threading.Thread(target=self._fire, args=(pid, faults, over)))
-            injector[0].start()
-
+        injector = threading.Thread(target=self._fire, args=(faults, over))
+        injector.start()
         try:
-            return run_task(self._module, self._task, start)
+            ended = run_task(self._module, self._task)
         finally:
             over.set()
-            for thread in injector:
-                thread.join()
+            injector.join()
+        if ended.code:
+            raise ended.failure
 
-    def _fire(self, pid: int, faults: int, over: threading.Event) -> None:
-        """Send signals until one ends the ranks, or they have ended."""
-        # The clock starts with the first update, so that a training that starts slowly gets on.
-        while not note_of(Path(self._task.run_dir)).is_file():
-            if over.wait(LOOK_EVERY):
-                return
-        while len(self._faults) < faults:
-            pause = self._random.expovariate(1 / self._mean_time)
-            name = self._random.choice(FAULTS)
-            rank = self._random.randrange(self._task.ranks)
-            halt = self._random.uniform(0.5, LONGEST_HALT)
-            if over.wait(pause):
-                return
-            while (victim := self._process_of(rank, pid)) is None:
+    def _fire(self, faults: int, over: threading.Event) -> None:
+        """Send signals, until all were sent or the training has ended."""
+        note = note_of(Path(self._task.run_dir))
+        ends: Fault | None = None  # The one that ended the last ranks.
+        while True:
+            # The clock starts with an update, so that a training that starts slowly gets on.
+            while not note.is_file():
                 if over.wait(LOOK_EVERY):
-                    return
-            iteration = _iteration(_newest(Path(self._task.run_dir)))
-            now, begun = time.time(), _moment_in(note_of(Path(self._task.run_dir)))
-            with suppress(ProcessLookupError):
-                os.kill(victim, KILL if name == "SIGKILL" else getattr(signal, name))
-                fault = Fault(name, rank, now - begun, iteration, moment=now)
-                self._faults.append(fault)
-            if name != "SIGSTOP":
+                    break
+            if ends is not None:
+                if note.is_file():
+                    ends.recovery = _moment_in(note) - ends.moment
+                self._tell(str(ends))
+                ends = None
+            if len(self._faults) >= faults or over.is_set():
                 return
+            fault = self._send(over)
+            if fault is None:
+                return
+            if fault.fault == "SIGSTOP":
+                self._tell(str(fault))
+            else:
+                ends = fault
+
+    def _send(self, over: threading.Event) -> Fault | None:
+        """Wait for a random time, and send a signal to a random rank; None if the run has ended."""
+        pause = self._random.expovariate(1 / self._mean_time)
+        name = self._random.choice(FAULTS)
+        rank = self._random.randrange(self._task.ranks)
+        halt = self._random.uniform(0.5, LONGEST_HALT)
+        if over.wait(pause):
+            return None
+        while (victim := self._process_of(rank)) is None:
+            if over.wait(LOOK_EVERY):
+                return None
+        note = note_of(Path(self._task.run_dir))
+        iteration = _iteration(_newest(Path(self._task.run_dir)))
+        now, begun = time.time(), _moment_in(note)
+        if name != "SIGSTOP":
+            note.unlink()  # The next one is that of the ranks that are started again.
+        try:
+            os.kill(victim, KILL if name == "SIGKILL" else getattr(signal, name))
+        except ProcessLookupError:  # The training is complete.
+            return None
+        fault = Fault(name, rank, now - begun, iteration, moment=now)
+        self._faults.append(fault)
+        if name == "SIGSTOP":
             over.wait(halt)
             with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGCONT)
+        return fault
 
-    def _process_of(self, rank: int, pid: int) -> int | None:
+    def _process_of(self, rank: int) -> int | None:
         """Return the process of a rank once all of them are there."""
-        if self._task.ranks == 1:
-            return pid
         reports = read_reports(self._task.reports)
         ended = any(report.exit_code is not None for report in reports.values())
         return None if ended or len(reports) < self._task.ranks else reports[rank].pid
-
-    def _note_recovery(self, before: int) -> None:
-        """Note for the fault that ended the last ranks when those of now made an update."""
-        note = note_of(Path(self._task.run_dir))
-        if before and note.is_file() and self._faults[before - 1].fault != "SIGSTOP":
-            fault = self._faults[before - 1]
-            fault.recovery = _moment_in(note) - fault.moment
 
 
 def _moment_in(note: Path) -> float:

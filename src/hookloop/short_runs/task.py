@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from hookloop.errors import HookloopError
-from hookloop.parallel.launch import Attempt
+from hookloop.parallel.launch import Attempt, threads_of_ranks
 from hookloop.parallel.launched import (
     end_with,
     join_launcher,
@@ -21,6 +21,7 @@ from hookloop.parallel.launched import (
     report_end,
     report_failure,
 )
+from hookloop.parallel.processes import Starter
 from hookloop.parallel.rendezvous import Layout, Rendezvous
 from hookloop.parallel.verdict import find_cause
 
@@ -107,7 +108,7 @@ def run_task(
         said.open("w", encoding="utf-8") as output,
         subprocess.Popen(
             [sys.executable, "-m", module, json.dumps(asdict(task))],
-            env={**os.environ, PARENT: str(os.getpid())},
+            env={**os.environ, **threads_of_ranks(task.ranks), PARENT: str(os.getpid())},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,  # In one file, so that the last lines are the last ones.
@@ -146,7 +147,7 @@ def work_on(module: str, work: Callable[[TrainingTask], object]) -> None:
     if os.environ.pop(PARENT, None) == str(os.getppid()):
         end_with(os.getppid())
     task = TrainingTask(**json.loads(sys.argv[1]))
-    if task.ranks > 1 and "RANK" not in os.environ:
+    if (task.ranks > 1 or task.options.get("restarts")) and "RANK" not in os.environ:
         sys.exit(_launch(module, task))
     try:
         found = work(task)
@@ -159,12 +160,20 @@ def work_on(module: str, work: Callable[[TrainingTask], object]) -> None:
 
 
 def _launch(module: str, task: TrainingTask) -> int:
-    """Start a task on ranks; if one is killed, end as it did."""
+    """Start a task on ranks, as often as it says; if one is killed in the end, end as it did."""
+    import torch._dynamo  # noqa: F401 - every optimizer imports it: here, and not in each rank
+
     task.reports.mkdir(exist_ok=True)
-    for old in task.reports.glob("rank-*.json"):
-        old.unlink()
     command = ["-m", module, sys.argv[1]]
-    ended = Attempt(command, Rendezvous(Layout(task.ranks)), task.reports).run()
+    rendezvous = Rendezvous(Layout(task.ranks))
+    with Starter() as starter:
+        starter.fork_from_here()
+        for number in range(int(str(task.options.get("restarts") or 0)) + 1):
+            for old in task.reports.glob("rank-*.json"):
+                old.unlink()  # Its number may by now be that of another process.
+            ended = Attempt(command, rendezvous, task.reports, number, starter).run()
+            if not ended.codes or ended.signal is not None:
+                break
     if -KILL in ended.codes.values():
         os.kill(os.getpid(), KILL)
     cause = find_cause(ended)
