@@ -26,7 +26,7 @@ SPREAD := --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check long ranks quick golden shape format board screenshots bench faults evidence release-check distributions sample pages docs docs-serve graft peers downstream clean
+.PHONY: help install demo test check style engine dialects board-tests long ranks quick golden shape format board screenshots bench faults evidence release-check distributions sample pages docs docs-serve graft peers downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -50,12 +50,24 @@ demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its t
 
 test: check peers docs ## What CI runs, from nothing: style, types, layers, every test, the site
 
-check: $(INSTALLED) board ## Style, types, layers and every test
+check: style board ## Style, types, layers and every test
+	$(BIN)/pytest $(SPREAD) -m "not long"
+
+# The parts of `check`, which CI runs as jobs of their own, so that their names tell what failed.
+style: $(INSTALLED) ## Style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest $(SPREAD) -m "not long"
+
+engine: $(INSTALLED) ## The tests of the engine, and the doctests
+	$(BIN)/pytest $(SPREAD) -m "not long" tests src
+
+dialects: $(INSTALLED) ## The tests of the packages with dialects
+	$(BIN)/pytest $(SPREAD) -m "not long" $(filter-out $(BOARD),$(PACKAGES)) packages/tests
+
+board-tests: $(INSTALLED) board ## The tests of the board, in Python and in a browser
+	$(BIN)/pytest $(SPREAD) -m "not long" $(BOARD)
 
 # Without Node, the tests of the board say that they are left out, and fail where CI=true.
 board: ## Build the page of the board, if its sources are newer, and test its parts

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -124,7 +125,21 @@ def test_the_version_is_the_same_everywhere():
     assert VERSION.split(".") >= released[1].split(".")  # What it will have is not released yet.
 
 
-def test_public_ci_runs_the_same_command():
+def test_public_ci_runs_the_parts_of_the_same_command_as_jobs_of_their_own():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
-    steps = [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step]
-    assert steps == ["make test"]
+    job = workflow["jobs"]["test"]
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["make ${{ matrix.part }}"]
+    parts = set(job["strategy"]["matrix"]["part"])
+    of_test = {"style", "engine", "dialects", "board-tests", "peers", "docs"}
+    assert parts == of_test
+    targets = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{part}:", targets, re.MULTILINE) for part in parts)
+    # Every test is in one of the jobs that run pytest.
+    tests = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert tests["testpaths"] == ["tests", "src", "packages"]
+
+
+def test_actions_of_ci_are_pinned_to_a_commit():
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", file.read_text(encoding="utf-8"))
+        assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", one) for one in used), file.name
