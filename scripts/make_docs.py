@@ -11,7 +11,11 @@ from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).parent))  # A test loads this file by its path.
 
+<<<<<<< HEAD
 from page_parts import commands, config_keys, hooks, notebook, points, python_names
+=======
+from page_parts import commands, config_keys, hooks, points, python_names, traced
+>>>>>>> aee9760d (docs: trace what is called from a request to the return of train())
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -20,6 +24,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated page with its content."""
     yield DOCS / "mount-points.md", points.page()
     yield DOCS / "hooks.md", hooks.page()
+    yield DOCS / "concepts" / "from-request-to-return.md", traced.page()
     yield DOCS / "reference" / "commands.md", commands.page()
     yield DOCS / "reference" / "config-keys.md", config_keys.page()
     yield notebook.SCRIPT.with_suffix(".ipynb"), notebook.content()

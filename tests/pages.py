@@ -30,6 +30,7 @@ PAGES = [
 GENERATED = [
     DOCS / "mount-points.md",
     DOCS / "hooks.md",
+    DOCS / "concepts" / "from-request-to-return.md",
     DOCS / "reference" / "commands.md",
     DOCS / "reference" / "config-keys.md",
     *sorted((DOCS / "reference" / "python").glob("*.md")),
