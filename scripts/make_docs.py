@@ -11,11 +11,7 @@ from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).parent))  # A test loads this file by its path.
 
-<<<<<<< HEAD
-from page_parts import commands, config_keys, hooks, notebook, points, python_names
-=======
-from page_parts import commands, config_keys, hooks, points, python_names, traced
->>>>>>> aee9760d (docs: trace what is called from a request to the return of train())
+from page_parts import commands, config_keys, hooks, notebook, points, python_names, traced
 
 DOCS = Path(__file__).parent.parent / "docs"
 
