@@ -41,6 +41,7 @@ def make(run_dir, mix, *, cut=None, resume=None, workers=0, data=None, hooks=(),
     settings = {
         "train_data": data or {"a": loader(17, 3, workers), "b": loader(7, 2, workers)},
         "val_data": DataLoader(Augmented(6), batch_size=4, shuffle=True),
+        "data.mix": mix,
         "step": step,
         "optimizer": torch.optim.Adam(model.parameters(), lr=0.01),
         "max_epochs": 3,
@@ -49,7 +50,6 @@ def make(run_dir, mix, *, cut=None, resume=None, workers=0, data=None, hooks=(),
     every = SaveCheckpoint(every="1 iter", keep=None)
     return Trainer(
         model,
-        data={"mix": mix},
         hooks=[every, CutAt(cut), *hooks],
         default_hooks=False,
         run_dir=run_dir,

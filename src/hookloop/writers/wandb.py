@@ -53,7 +53,7 @@ class Wandb(Writer):
             "reinit": "create_new",
         }
         self._run = self._wandb.init(**(arguments | options))
-        self.run_id: str = self._run._internals.id
+        self.run_id: str = self._run.id
         self._held: dict[str, int] = {}
         # Offline, wandb numbers the rows of each part from 0, and a sync would drop a second part.
         self._row = self._read_parts(directory) if run_id and self._run.offline else None
