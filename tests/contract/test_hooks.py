@@ -46,6 +46,7 @@ EXAMPLES = {
     "MixUp": lambda: hookloop.hooks.MixUp(3),
     # Nobody listens on port 9, and no run of this suite is interrupted.
     "Notify": lambda: hookloop.hooks.Notify("http://127.0.0.1:9/hook", on=["interrupted"]),
+    "PlantFault": lambda: hookloop.hooks.PlantFault("lr@2"),
     "PlotLines": lambda: hookloop.hooks.PlotLines(examples=1),
     "RecordNorms": lambda: hookloop.hooks.RecordNorms(["grad", "update", "activation"], every=2),
     "RecordThroughput": lambda: hookloop.hooks.RecordThroughput(every=2, flops="auto", peak=1e12),

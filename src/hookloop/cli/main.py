@@ -21,7 +21,7 @@ GROUPS = {
     "Training": ("train", "resume", "sweep", "run"),
     "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
     "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
-    "Time travel": ("replay", "samples", "bisect", "blame", "fork", "tree"),
+    "Time travel": ("replay", "samples", "verify-replay", "bisect", "blame", "fork", "tree"),
     "Proofs": ("verify-resume", "kill-test", "verify-hooks", "reproduce"),
     "Looking things up": (
         "config",
@@ -62,6 +62,7 @@ COMMANDS = {
     "blame": "accuse culprit worst-samples outliers",
     "fork": "branch clone split",
     "tree": "lineage family graph ancestry",
+    "verify-replay": "check-replay test-replay",
     "samples": "ids batch indices which-samples",
     "sweep": "tune search hpo optimize folds",
     "plan": "timetable schedule order",

@@ -7,7 +7,7 @@ after the seed is set, so that a config draws the same random numbers as a scrip
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
 from hookloop.data.random.states import seed_all
+from hookloop.engine.hook import Hook
 from hookloop.engine.points import PointTable
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
@@ -52,6 +53,7 @@ def build(
     config: Config,
     run_dir: str | Path | None = None,
     resume: Resume | bool | str | Path | None = None,
+    hooks: Sequence[Hook] = (),
 ) -> Trainer:
     """Build everything that a config describes, and a Trainer from it.
 
@@ -59,13 +61,15 @@ def build(
         config: The result of `load`.
         run_dir: The run's directory, instead of the one in the config.
         resume: As for `Trainer`, instead of the value in the config.
+        hooks: Hooks besides those of the config, which does not tell of them.
 
     Raises:
         ConfigError: With every problem of the config, before anything is built.
     """
     builder = _builder(config, run_dir, resume)
     try:
-        trainer = Trainer(**builder.build())  # type: ignore[arg-type]
+        given = with_hooks(builder.build(), hooks)
+        trainer = Trainer(**given)  # type: ignore[arg-type]
         # Now and not in `train`, because here an error can still be given its line.
         trainer.check_hooks()
     # It has its lines already.
@@ -78,6 +82,16 @@ def build(
         message = f"{error}" if error.hook is None else f"{spell(key)}: {error}"
         raise ConfigError([Problem(message, config.where(key))]) from error
     return trainer
+
+
+def with_hooks(given: dict[str, object], hooks: Sequence[Hook]) -> dict[str, object]:
+    """Return the arguments of a Trainer with more hooks."""
+    own = given.get("hooks") or ()
+    if not hooks:
+        return given
+    if isinstance(own, Mapping):
+        return {**given, "hooks": {**own, **{hook.name: hook for hook in hooks}}}
+    return {**given, "hooks": [*cast("Iterable[Hook]", own), *hooks]}
 
 
 def arguments(

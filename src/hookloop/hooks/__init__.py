@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.guarding.check_arithmetic import CheckArithmetic
     from hookloop.hooks.guarding.detect_anomaly import DetectAnomaly
     from hookloop.hooks.guarding.dump_on_exception import DumpOnException
+    from hookloop.hooks.guarding.plant_fault import PlantFault
     from hookloop.hooks.guarding.require_finite_loss import RequireFiniteLoss
     from hookloop.hooks.guarding.roll_back import RollBack
     from hookloop.hooks.guarding.skip_bad_updates import SkipBadUpdates
@@ -106,6 +107,7 @@ __all__ = [
     "MixUp",
     "MomentumTeacher",
     "Notify",
+    "PlantFault",
     "PlotLines",
     "ProfileOperators",
     "PublishCheckpoint",

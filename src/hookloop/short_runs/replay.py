@@ -44,7 +44,13 @@ from hookloop.requests import Rewind, Stop
 from hookloop.runs import environment
 from hookloop.runs.afterwards import add_afterwards
 from hookloop.runs.asking import Request
+from hookloop.runs.fingerprints import (
+    different_parts,
+    present_fingerprints,
+    read_fingerprints,
+)
 from hookloop.runs.git import Repository
+from hookloop.runs.layout import RunDir
 from hookloop.runs.metrics_file import STAMPS, records
 from hookloop.runs.policy import NOT_COMPARED, is_of_machine
 from hookloop.runs.records import plain
@@ -213,6 +219,7 @@ class _Replaying:
         self._predicted: float | None = None
         self._has_clock = False
         self._found = _Collect()
+        self._fingerprints = present_fingerprints(route.run)
         self._lines = {_key_of(one) for one in records(route.run.metrics_file, is_lenient=True)}
 
     def run(self) -> Replay:
@@ -411,6 +418,13 @@ class _Replaying:
                 names = [name for name in record if name not in STAMPS]
                 unlike = [one for name in names if (one := different.get((name, iteration)))]
                 found.append(Checked("metrics", iteration, _said(unlike)))
+        for line in read_fingerprints(RunDir(directory)):
+            iteration = cast("int", line["iter"])
+            known = self._fingerprints.get(iteration)
+            if known is not None and max(stretch.first, 0) < iteration <= stretch.last:
+                unlike_ones = different_parts(known, line)
+                said = f"the {', '.join(unlike_ones)} differ" if unlike_ones else ""
+                found.append(Checked("fingerprint", iteration, said))
         store = CheckpointStore(directory)
         for saved, then in wanted:
             name = _copy_of(saved)

@@ -29,6 +29,7 @@ from hookloop.version import VERSION
 
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream
+    from hookloop.engine.hook import Hook
     from hookloop.engine.run import Run
 
 LONGEST = 4500
@@ -80,7 +81,15 @@ def _describe_start(
         "config": plain(run.config) or None,
         "trained_with": described or None,
         "arguments": run._internals.arguments,
-        "takes_part": [hook.name for hook in run.hooks if hook.takes_part_in_training],
+        # A replay does without a fault that was planted on purpose: it has to find it.
+        "takes_part": [
+            hook.name for hook in run.hooks if hook.takes_part_in_training and not _is_fault(hook)
+        ],
+        **(
+            {"planted": planted}
+            if (planted := [*map(_fault, filter(_is_fault, run.hooks))])
+            else {}
+        ),
         "versions": {"hookloop": VERSION, "python": platform.python_version()},
         "ranks": run.world.size,
         **describe_torch(run.device),
@@ -104,6 +113,14 @@ def _differences(
                 if one.path.partition(".")[0] not in NOT_COMPARED:
                     found.setdefault(one.path, one)
     return list(found.values())
+
+
+def _is_fault(hook: Hook) -> bool:
+    return bool(getattr(hook, "plants_fault", False))
+
+
+def _fault(hook: Hook) -> str:
+    return str(getattr(hook, "fault", hook.name))
 
 
 def _without_iter(change: Mapping[str, object]) -> dict[str, object]:

@@ -50,6 +50,10 @@ EXAMPLES = {
         "hookloop fork runs/one@1200 seed=1 --iters 300",
     ),
     "tree": ("hookloop tree", "hookloop tree runs --metric val/loss"),
+    "verify-replay": (
+        "hookloop verify-replay config.yaml",
+        "hookloop verify-replay config.yaml --inject flip:layer2.weight@20",
+    ),
     "samples": ("hookloop samples runs/one --iter 1234",),
     "verify-resume": ("hookloop verify-resume config.yaml --kills 5",),
     "kill-test": ("hookloop kill-test config.yaml --ranks 4 --mtbf 20s --kills 20",),

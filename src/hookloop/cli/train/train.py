@@ -19,6 +19,7 @@ from hookloop.parallel.launched import report_iteration, restarts_so_far
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
+    from hookloop.engine.hook import Hook
     from hookloop.outcome import Outcome
 
 
@@ -34,6 +35,9 @@ strict_option = click.option(
 @config_and_overrides
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Directory of the run.")
 @click.option("--resume", is_flag=True, help="Continue the run of this directory or config.")
+@click.option(
+    "--inject", metavar="FAULT", help="Plant a fault to be found later: flip:layer2.weight@120."
+)
 @launch_options
 @strict_option
 @reporting
@@ -42,6 +46,7 @@ def command(
     overrides: tuple[str, ...],
     run_dir: Path | None,
     resume: bool,
+    inject: str | None,
     strict: bool,
     launch: Launch,
 ) -> int:
@@ -58,13 +63,14 @@ def command(
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
     if launch.ranks is not None:
         verb = ["train", str(config), *overrides, *["--resume"] * resume, *["--strict"] * strict]
+        verb += ["--inject", inject] if inject is not None else []
         with (
             launch.on_ranks(loaded) as run_on_ranks,
             directory_for_ranks(loaded, run_dir, launch) as home,
         ):
             return run_on_ranks([*verb, *(("--run-dir", str(home)) if home is not None else ())])
     # None and not False: without the option, the config decides.
-    return train(loaded, run_dir, resume=True if resume else None, strict=strict)
+    return train(loaded, run_dir, resume=True if resume else None, strict=strict, inject=inject)
 
 
 def train(
@@ -74,6 +80,7 @@ def train(
     resume: bool | str | None,
     strict: bool = False,
     change: Sequence[str] = (),
+    inject: str | None = None,
 ) -> int:
     """Train a config, report how it ended, and return the exit code.
 
@@ -83,6 +90,7 @@ def train(
         resume: As for `Trainer`.
         strict: Whether a hook that failed and was left out changes the exit code.
         change: Keys of the config that differ on purpose from the run to continue.
+        inject: A fault to plant, of which the config says nothing.
     """
     # Imported only now, so that a file that cannot be read is rejected without waiting for torch.
     from hookloop.config.build import build
@@ -92,7 +100,8 @@ def train(
     if restarts_so_far():  # Also if the run was killed before it had anything to continue.
         resume = "auto"
     wanted = Resume(resume, change) if change and resume else resume
-    trainer = build(config, run_dir=run_dir, resume=wanted)
+    edit, hooks = _planted(inject)
+    trainer = build(config, run_dir=run_dir, resume=wanted, hooks=hooks)
     is_main = trainer.run.world.is_main
     try:
         outcome = trainer.train()
@@ -116,7 +125,21 @@ def train(
         outcome = replace(outcome, disabled=tuple(failed))
     if is_main:
         _show_outcome(outcome, metrics)
+        if edit and outcome.run_dir is not None:
+            from hookloop.short_runs.edits import edit_run
+
+            print_text(f"edited: {edit_run(outcome.run_dir, edit)}.")
     return outcome.exit_code or (HOOK_FAILED if strict and outcome.disabled else 0)
+
+
+def _planted(inject: str | None) -> tuple[str, list[Hook]]:
+    """Return what to edit after the training, and the hooks that plant a fault in it."""
+    if inject is None:
+        return "", []
+    from hookloop.hooks.guarding.plant_fault import Fault, PlantFault
+
+    fault = Fault.parse(inject)
+    return (fault.target, []) if fault.kind == "edit" else ("", [PlantFault(inject)])
 
 
 @contextmanager
