@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.config.replaying import replay, samples
+    from hookloop.config.replaying import audit, replay, samples
     from hookloop.engine.hook import Hook, Priority
     from hookloop.engine.points import Point
     from hookloop.engine.progress import Progress
@@ -90,6 +90,7 @@ __all__ = [
     "Update",
     "Validation",
     "__version__",
+    "audit",
     "bisect",
     "blame",
     "build",
@@ -117,7 +118,7 @@ _NAMES_BY_MODULE = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.config.replaying": ("replay", "samples"),
+    "hookloop.config.replaying": ("audit", "replay", "samples"),
     "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
     "hookloop.engine.points": ("Point",),

@@ -17,6 +17,7 @@ from hookloop.runs import plain_yaml
 from hookloop.runs.config_values import is_whole
 from hookloop.runs.layout import RunDir
 from hookloop.runs.moved_settings import moved
+from hookloop.short_runs.audit import Audit, audit_run
 from hookloop.short_runs.replay import Make, Replay, replay_run
 from hookloop.short_runs.route import Line, ReplayError, Route, find_routes, parse_span
 from hookloop.short_runs.samples import Samples, find_samples
@@ -160,3 +161,30 @@ def samples(
     first, last = parse_span(at)
     routes = find_routes(run_dir, first, last)
     return find_samples(_of_script(make) if make is not None else _of_config(routes[0]), routes)
+
+
+def audit(
+    run_dir: str | Path,
+    *,
+    segments: int = 5,
+    seed: int = 0,
+    root: str | None = None,
+    make: Callable[[Path], Mapping[str, object]] | None = None,
+    tell: Callable[[str], object] = str,
+) -> Audit:
+    """Check that a run is what it says, and compute some stretches between its checkpoints again.
+
+    Args:
+        run_dir: The run.
+        segments: How many stretches; the first and the last are always among them.
+        seed: Which of the others.
+        root: The last link of its fingerprints, as it was noted before.
+        make: Returns the arguments of the Trainer of a script, given a directory; for a run without
+            a config.
+        tell: Is told of each stretch.
+    """
+
+    def repeat(first: int, last: int) -> Replay:
+        return replay(run_dir, at=(first, last), make=make)
+
+    return audit_run(run_dir, repeat, segments=segments, seed=seed, root=root, tell=tell)

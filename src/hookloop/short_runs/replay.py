@@ -128,6 +128,7 @@ class Replay:
         left_out: The hooks that it did without, each with the reason.
         apart: The hooks whose state is about files, or that only one of the two had.
         begun: The iteration that was completed where it began.
+        lines_apart: The lines of metrics that only the run or only the replay has, for people.
     """
 
     first: int
@@ -142,6 +143,7 @@ class Replay:
     left_out: Mapping[str, str] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()
     begun: int = 0
+    lines_apart: Sequence[str] = ()
 
     def compare(self, checkpoint: Mapping[str, object]) -> list[PartDifference]:
         """Compare a checkpoint of the last iteration with the state of the replay."""
@@ -219,6 +221,7 @@ class _Replaying:
         self._predicted: float | None = None
         self._has_clock = False
         self._found = _Collect()
+        self._lines_apart: list[str] = []
         self._fingerprints = present_fingerprints(route.run)
         self._lines = {_key_of(one) for one in records(route.run.metrics_file, is_lenient=True)}
 
@@ -278,6 +281,7 @@ class _Replaying:
             left_out,
             frozenset(apart),
             route.begun,
+            self._lines_apart,
         )
 
     def begin(self, run: Run, stretch: Stretch) -> None:
@@ -418,6 +422,9 @@ class _Replaying:
                 names = [name for name in record if name not in STAMPS]
                 unlike = [one for name in names if (one := different.get((name, iteration)))]
                 found.append(Checked("metrics", iteration, _said(unlike)))
+        self._lines_apart += _lines_apart(
+            run.metrics_file, directory / run.metrics_file.name, stretch
+        )
         for line in read_fingerprints(RunDir(directory)):
             iteration = cast("int", line["iter"])
             known = self._fingerprints.get(iteration)
@@ -648,6 +655,28 @@ def _hooks_in(checkpoint: Mapping[str, object]) -> Sequence[str]:
 
 def _key_of(record: Mapping[str, object]) -> tuple[object, ...]:
     return record.get("iter"), record.get("phase"), record.get("span")
+
+
+def _lines_apart(run: Path, replay: Path, stretch: Stretch) -> Iterator[str]:
+    """Yield the lines that only one file has, within a stretch.
+
+    At its ends a line may belong to either side.
+    """
+    sides = [
+        {
+            _key_of(one)
+            for one in records(file, is_lenient=True)
+            if one.get("phase") == "train" and one.get("span") == "iter"
+            if isinstance(one.get("iter"), int)
+            and stretch.first < cast("int", one["iter"]) < stretch.last
+        }
+        for file in (run, replay)
+    ]
+    if not sides[1]:
+        return
+    for own, other, what in ((0, 1, "should not be there"), (1, 0, "is missing")):
+        for key in sorted(sides[own] - sides[other], key=str):
+            yield f"the line of iteration {key[0]} in {run.name} {what}"
 
 
 def _said(differences: Sequence[Difference]) -> str:

@@ -67,7 +67,15 @@ def train_for_replay(
         return given
 
     record = RecordFingerprints(every=1, optimizers=True)
-    short = short_run(arguments, iters=None, hooks=[record, *hooks], run_dir=run_dir)
+    try:
+        short = short_run(arguments, iters=None, hooks=[record, *hooks], run_dir=run_dir)
+    except FloatingPointError as error:
+        if fault is None:
+            raise
+        raise HookloopError(
+            f"{fault} was planted, and the training itself has found it: {error} Leave out the "
+            "hook that did: default_hooks.nan=null."
+        ) from error
     if fault is not None and fault.kind == "edit":
         edit_run(run_dir, fault.target)
     return short.iters
@@ -80,18 +88,21 @@ def repeat(
     chosen = random.Random(seed).sample(range(1, iters + 1), min(count, iters))
     if fault is not None:
         # From the checkpoint before: a later one has what the fault did.
-        chosen[0] = min(max(1, fault.iter), iters) if fault.iter else iters
-    chosen = [*dict.fromkeys(chosen)]
+        chosen[0] = min(max(1, fault.iter), iters)
     found = []
-    for number in chosen:
-        span = f"1:{iters}" if fault is not None and fault.kind == "edit" else str(number)
+    for number in dict.fromkeys(chosen):
+        span = str(number)
+        if fault is not None:  # To the next checkpoint, which has the states of hooks as well.
+            each = max(1, iters // STRETCHES)
+            last = iters if fault.kind == "edit" else min(iters, -(-number // each) * each)
+            span = f"{1 if fault.kind == 'edit' else number}:{last}"
         command = [
             sys.executable, "-m", "hookloop", "replay", str(run_dir), "--iter", span,
             "--hook", _FINGERPRINTS, "--check", "--json", *flags,
         ]  # fmt: skip
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
         found.append(_read(number, ended))
-        if span != str(number):
+        if fault is not None and fault.kind == "edit":
             break
     return found
 

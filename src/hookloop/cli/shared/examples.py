@@ -50,6 +50,7 @@ EXAMPLES = {
         "hookloop fork runs/one@1200 seed=1 --iters 300",
     ),
     "tree": ("hookloop tree", "hookloop tree runs --metric val/loss"),
+    "audit": ("hookloop audit runs/one --segments 5",),
     "verify-replay": (
         "hookloop verify-replay config.yaml",
         "hookloop verify-replay config.yaml --inject flip:layer2.weight@20",

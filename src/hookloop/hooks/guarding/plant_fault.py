@@ -99,7 +99,7 @@ class PlantFault(Hook):
     takes_part_in_training = True
     plants_fault = True
     """A replay does without it: it has to find what it did."""
-    priority = Priority.LOWEST
+    priority = Priority.VERY_LOW  # Before what looks at the iteration.
     draws_random_numbers = True
 
     def __init__(self, fault: str) -> None:
