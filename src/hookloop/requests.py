@@ -34,11 +34,14 @@ class Rewind:
             one it fails.
         skip: Iterations whose batches are left out when they come again.
         reason: Why, for the log and the record of the rewind.
+        read_again: Data that was left out and is not any more, by the numbers that iterations have
+            where nothing is left out.
     """
 
     to: int
     skip: tuple[int, ...] = ()
     reason: str = ""
+    read_again: tuple[int, ...] = ()
 
 
 def both(one: Wanted, other: Wanted) -> Wanted:

@@ -150,7 +150,13 @@ class Run:
             requests.any = True
 
     def rewind(
-        self, to: int, *, skip: Sequence[int] = (), reason: str = "", everywhere: bool = False
+        self,
+        to: int,
+        *,
+        skip: Sequence[int] = (),
+        reason: str = "",
+        everywhere: bool = False,
+        read_again: Sequence[int] = (),
     ) -> None:
         """Request to go back to the newest checkpoint of at most ``to`` iterations.
 
@@ -159,7 +165,7 @@ class Run:
         """
         requests = self._requests(everywhere)
         if requests.rewind is None:
-            requests.rewind = Rewind(to, tuple(skip), reason)
+            requests.rewind = Rewind(to, tuple(skip), reason, tuple(read_again))
             requests.any = True
 
     def validate(self, *streams: str, everywhere: bool = False, planned: bool = False) -> None:

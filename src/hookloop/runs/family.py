@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hookloop.runs.identity import Parent, read_identity
@@ -99,7 +99,7 @@ def _branch(run: RunSummary) -> Branch:
         begun,
         parent,
         list(_changes(home, parent)),
-        list(_rewinds(home)),
+        _rewinds(home),
         note=note,
     )
 
@@ -132,21 +132,23 @@ def _but_for_end(hooks: object) -> object:
     return hooks or None
 
 
-def _rewinds(run: RunDir) -> Iterator[Rewind]:
+def _rewinds(run: RunDir) -> list[Rewind]:
+    found: list[Rewind] = []
     for line in _lines(run):
         if line["what"] == "rewind":
             begun, ended, skip = line["iter"], line.get("from"), line.get("skip")
-            diagnosis = line.get("diagnosis")
-            verdict = diagnosis.get("verdict") if isinstance(diagnosis, Mapping) else None
-            yield Rewind(
-                begun if isinstance(begun, int) else 0,
-                ended if isinstance(ended, int) else 0,
-                tuple(one for one in skip if isinstance(one, int))
-                if isinstance(skip, list)
-                else (),
-                str(line.get("reason") or ""),
-                str(verdict or ""),
+            listed = skip if isinstance(skip, list) else []
+            found.append(
+                Rewind(
+                    begun if isinstance(begun, int) else 0,
+                    ended if isinstance(ended, int) else 0,
+                    tuple(one for one in listed if isinstance(one, int)),
+                    str(line.get("reason") or ""),
+                )
             )
+        elif line["what"] == "diagnosis" and found:
+            found[-1] = replace(found[-1], verdict=str(line.get("verdict") or ""))
+    return found
 
 
 def _lines(run: RunDir) -> list[dict[str, object]]:

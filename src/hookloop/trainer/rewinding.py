@@ -64,8 +64,10 @@ class Rewinder:
         self._restore(label, checkpoint)
         done = run.progress
         # Data from before the checkpoint is not read again.
-        rewind = Rewind(done.iter, tuple(i for i in rewind.skip if i > done.iter), rewind.reason)
-        done.skipped_iters = add_skipped(done.skipped_iters, skipped_iters, rewind.skip)
+        left = tuple(i for i in rewind.skip if i > done.iter)
+        rewind = replace(rewind, to=done.iter, skip=left)
+        skipped = add_skipped(done.skipped_iters, skipped_iters, rewind.skip)
+        done.skipped_iters = tuple(one for one in skipped if one not in rewind.read_again)
         self._record(before, rewind, iteration, label)
         # A process that is killed from now on continues on the new branch.
         name = checkpoint_name("rewound_iter", done.iter)

@@ -1,5 +1,6 @@
 import json
 import math
+from contextlib import suppress
 
 import pytest
 import torch
@@ -7,7 +8,7 @@ from tests.ranks import on_ranks
 from tests.tiny import assert_same_bits, make_data, make_trainer
 from torch import nn
 
-from hookloop import Hook
+from hookloop import CheckpointStore, Hook
 from hookloop.errors import HookError
 from hookloop.hooks import (
     RequireFiniteLoss,
@@ -18,6 +19,7 @@ from hookloop.hooks import (
     WriteMetrics,
     _stopwatch,
 )
+from hookloop.runs import read_interventions, read_tree
 from hookloop.runs.changes import read_changes
 from hookloop.runs.layout import RunDir
 
@@ -189,3 +191,100 @@ def test_clocks_and_counts_do_not_go_back(tmp_path, monkeypatch):
     assert summary["seconds"] == 25 * 60
     assert summary["iter"] == 25 - sum(one["old"] - one["new"] for one in summary["changes"])
     assert summary["metrics"]["train_epoch/rewinds"] == summary["metrics"]["train/rewinds"] == 2
+
+
+# --- diagnose=True --------------------------------------------------------------------------------
+
+
+def diagnosing(**options):
+    saves = SaveCheckpoint(every=3, keep=None)
+    return [RollBack(window=5, factor=10, diagnose=True, **options), saves, WriteMetrics()]
+
+
+def verdicts(run_dir):
+    lines = read_interventions(RunDir(run_dir))
+    return [(one["verdict"], one["jump"]) for one in lines if one["what"] == "diagnosis"]
+
+
+class Fault(Hook):
+    """Makes the update of an iteration a wrong one, so many times."""
+
+    takes_part_in_training = True
+    draws_random_numbers = False
+
+    def __init__(self, at, times):
+        self.at, self.times = at, times
+
+    def after_update(self, run):
+        if run.progress.iter + 1 == self.at and self.times:
+            self.times -= 1
+            with torch.no_grad():
+                for parameter in run.model.parameters():
+                    parameter.add_(30.0)
+
+
+@pytest.mark.parametrize("bad", [7, 12, 13])
+def test_a_bad_batch_is_found_to_be_one(bad, tmp_path):
+    healed = train(batches([bad]), *diagnosing(), run_dir=tmp_path)
+    assert_same_bits(healed.run.model, train(without(bad)).run.model)
+    assert verdicts(tmp_path) == [("batch", bad)]
+    (branch,) = read_tree(tmp_path)
+    assert [(one.skip, one.verdict) for one in branch.rewinds] == [((), ""), ((bad,), "batch")]
+
+
+def test_a_wrong_update_is_arithmetic_and_leaves_nothing_out(tmp_path):
+    once = Fault(9, 1)
+    healed = train(batches(), once, *diagnosing(), run_dir=tmp_path)
+    assert healed.run.progress.iter == 20
+    assert_same_bits(healed.run.model, train(batches()).run.model)
+    assert verdicts(tmp_path) == [("arithmetic", 10)]
+
+
+def test_a_jump_with_and_without_the_batch_comes_from_the_weights(tmp_path):
+    healed = train(batches(), Fault(9, 3), *diagnosing(most=4), run_dir=tmp_path)
+    assert_same_bits(healed.run.model, train(batches()).run.model)
+    assert verdicts(tmp_path)[0] == ("weights", 10)
+    with pytest.raises(FloatingPointError, match="comes from the weights"):
+        train(batches(), Fault(9, 99), *diagnosing(most=1), run_dir=tmp_path / "always")
+
+
+class Kill(Hook):
+    """Ends the process, as far as the run can tell, at the n-th time that an iteration is made."""
+
+    draws_random_numbers = False
+
+    def __init__(self, at, times):
+        self.at, self.times = at, times
+
+    def after_train_iter(self, run):
+        if run.progress.iter == self.at:
+            self.times -= 1
+            if not self.times:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", [11, 12, 13])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_kill_in_the_middle_of_it_changes_nothing(at, times, tmp_path):
+    data = batches([13])
+    with suppress(KeyboardInterrupt):  # It is not made that often.
+        train(data, Kill(at, times), *diagnosing(), run_dir=tmp_path)
+    healed = train(data, *diagnosing(), run_dir=tmp_path, resume=True)
+    assert_same_bits(healed.run.model, train(without(13)).run.model)
+    assert verdicts(tmp_path)[-1] == ("batch", 13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_diagnose_together(ranks, tmp_path):
+    clean = SaveCheckpoint(every=3, keep=None)
+    on_ranks(lambda: train(batches([12]), *diagnosing(), run_dir=tmp_path / "a") and None, ranks)
+    on_ranks(lambda: train(without(12), clean, run_dir=tmp_path / "b") and None, ranks)
+    assert verdicts(tmp_path / "a") == [("batch", 12)]
+    ends = [CheckpointStore(tmp_path / one).load("iter_18.pth")["model"] for one in "ab"]
+    assert all(map(torch.equal, *(end.values() for end in ends)))
+
+
+def test_a_diagnosis_needs_something_to_leave_out():
+    with pytest.raises(HookError, match="skip"):
+        RollBack(skip=0, diagnose=True)
