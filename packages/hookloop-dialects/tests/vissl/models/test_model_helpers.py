@@ -14,8 +14,3 @@ def test_outputs_that_are_not_finite_are_found_in_containers():
 def test_a_model_without_a_wrapper_is_itself():
     model = torch.nn.Linear(1, 1)
     assert helpers.get_no_ddp_model(model) is model
-    assert not helpers.is_feature_extractor_model({})
-    settings = {"FEATURE_EVAL_SETTINGS": {"EVAL_MODE_ON": True, "FREEZE_TRUNK_ONLY": True}}
-    assert helpers.is_feature_extractor_model(settings)
-    assert helpers.Identity()(torch.ones(2, 3)).shape == (2, 3)
-    assert helpers.Flatten(1)(torch.ones(2, 3, 4)).shape == (2, 12)

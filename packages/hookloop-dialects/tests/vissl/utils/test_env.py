@@ -8,4 +8,3 @@ def test_the_ranks_are_those_of_the_environment(monkeypatch):
     for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(name, value)
     assert env.get_machine_local_and_dist_rank() == (1, 3)
-    env.setup_path_manager()

@@ -19,8 +19,3 @@ def test_its_output_is_logged(caplog, monkeypatch, tmp_path):
     with caplog.at_level(logging.INFO, "vissl"):
         logger.log_gpu_stats()
     assert "one GPU" in caplog.text
-
-
-def test_the_run_writes_its_own_log():
-    assert logger.setup_logging("mine").name == "mine"
-    logger.shutdown_logging()

@@ -10,7 +10,6 @@ from hookloop_dialects.vissl.models.building import (
 )
 from hookloop_dialects.vissl.models.model_helpers import (
     get_no_ddp_model,
-    is_feature_extractor_model,
 )
 
 __all__ = [
@@ -18,6 +17,5 @@ __all__ = [
     "build_model",
     "get_model",
     "get_no_ddp_model",
-    "is_feature_extractor_model",
     "register_model",
 ]

@@ -22,24 +22,9 @@ def is_apex_available() -> bool:
     return is_available("apex")
 
 
-def is_faiss_available() -> bool:
-    """Return whether faiss is installed."""
-    return is_available("faiss")
-
-
-def is_opencv_available() -> bool:
-    """Return whether OpenCV is installed."""
-    return is_available("cv2")
-
-
 def is_wandb_available() -> bool:
     """Return whether Weights & Biases is installed."""
     return is_available("wandb")
-
-
-def is_fairscale_sharded_available() -> bool:
-    """Return False: the engine shards models itself."""
-    return False
 
 
 def is_tensorboard_available() -> bool:

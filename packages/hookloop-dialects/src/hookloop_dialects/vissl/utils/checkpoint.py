@@ -6,7 +6,6 @@ A resume of this engine does not use them: it has its own checkpoints, which hol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -104,16 +103,3 @@ def get_checkpoint_folder(config: Mapping[str, Any]) -> str:
         folder = f"{folder}/{processes['RUN_ID']}"
     makedir(folder)
     return folder
-
-
-def has_checkpoint(checkpoint_folder: str, skip_final: bool = False) -> bool:
-    """Return whether a directory has checkpoints, of the end of a training or others."""
-    names = [path.name for path in Path(checkpoint_folder).glob("*.torch")]
-    return any(not skip_final or "model_final_checkpoint" not in name for name in names)
-
-
-def has_final_checkpoint(
-    checkpoint_folder: str, final_checkpoint_pattern: str = "model_final_checkpoint"
-) -> bool:
-    """Return whether a directory has the checkpoint of the end of a training."""
-    return any(Path(checkpoint_folder).glob(f"{final_checkpoint_pattern}*"))

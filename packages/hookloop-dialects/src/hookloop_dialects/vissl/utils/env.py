@@ -11,7 +11,3 @@ def get_machine_local_and_dist_rank() -> tuple[int, int]:
     """Return the rank on this machine, and among all processes."""
     world = World.from_environment()
     return int(os.environ.get("LOCAL_RANK", "0")), world.rank
-
-
-def setup_path_manager() -> None:
-    """Do nothing: paths are those of the file system."""

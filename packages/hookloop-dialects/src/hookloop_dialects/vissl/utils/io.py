@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import shutil
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import yaml
@@ -70,24 +68,3 @@ def makedir(dir_path: str) -> bool:
     """Create a directory unless it exists."""
     Path(dir_path).mkdir(parents=True, exist_ok=True)
     return True
-
-
-def cleanup_dir(dir: str) -> None:
-    """Delete a directory, if it exists."""
-    if Path(dir).is_dir():
-        shutil.rmtree(dir)
-
-
-def abspath(resource_path: str) -> str:
-    """Return an absolute path; a URL stays as it is."""
-    return resource_path if "://" in resource_path else str(Path(resource_path).absolute())
-
-
-def is_url(input_url: str) -> bool:
-    """Return whether a text is an address of the web."""
-    return urlsplit(input_url).scheme in ("http", "https")
-
-
-def get_file_size(filename: str) -> float:
-    """Return the size of a file in megabytes."""
-    return Path(filename).stat().st_size / 1024**2

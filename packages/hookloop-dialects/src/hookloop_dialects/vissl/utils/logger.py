@@ -17,12 +17,3 @@ def log_gpu_stats() -> None:
         _log.error("nvidia-smi cannot be run: %s", error)
     else:
         _log.info(done.stdout)
-
-
-def setup_logging(name: str, output_dir: str | None = None, rank: int = 0) -> logging.Logger:
-    """Return the logger of a name: the run writes its own log, so no handler is added."""
-    return logging.getLogger(name)
-
-
-def shutdown_logging() -> None:
-    """Do nothing: the run closes its own log."""

@@ -22,9 +22,3 @@ def test_targets_that_do_not_fit_are_rejected():
 
 def test_kinds_of_numbers_are_told_apart():
     assert targets.is_pos_int(1) and not targets.is_pos_int(True) and not targets.is_pos_int(0)
-    assert targets.is_pos_float(0.5) and not targets.is_pos_float(1)
-    assert targets.is_pos_int_list([1]) and not targets.is_pos_int_list((1,))
-    assert targets.is_pos_int_tuple((1, 2)) and not targets.is_pos_int_tuple((0,))
-    assert targets.is_long_tensor(torch.zeros(1).long())
-    assert targets.is_float_tensor(torch.zeros(1))
-    assert targets.is_double_tensor(torch.zeros(1).double())

@@ -5,16 +5,14 @@ A resume of this engine does not use them: it has its own checkpoints, which hol
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from hookloop.dialects import drafted
-from hookloop.errors import HookError
 from hookloop_dialects.vissl.classy_vision.generic.distributed_util import (
     broadcast_object,
     is_primary,
@@ -71,37 +69,6 @@ def load_and_broadcast_checkpoint(
     return cast("dict[str, Any] | None", broadcast_object(found))
 
 
-def update_classy_model(
-    model: Any,  # noqa: ANN401 - a module, perhaps with ClassyVision's methods
-    model_state_dict: MutableMapping[str, Any],
-    reset_heads: bool,
-    strict: bool = True,
-) -> bool:
-    """Load the weights of a checkpoint into a model.
-
-    Args:
-        model: The model.
-        model_state_dict: The part ``base_model`` of a checkpoint.
-        reset_heads: Whether the model keeps its own heads.
-        strict: Whether all names must agree.
-    """
-    if hasattr(model, "set_classy_state"):
-        if reset_heads:
-            model_state_dict["model"]["heads"] = model.get_classy_state()["model"]["heads"]
-        model.set_classy_state(model_state_dict, strict=strict)
-    else:
-        model.load_state_dict(model_state_dict["model"]["trunk"], strict=strict)
-    return True
-
-
-def update_classy_state(task: Task, state_dict: Mapping[str, Any]) -> bool:
-    """Reject the call, because a resume restores the state of a run."""
-    raise HookError(
-        "A hook called update_classy_state, but only a resume restores a run. Use "
-        "Trainer(resume=...), or load weights alone with Trainer(setup=Setup(load_from=...))."
-    )
-
-
 def flatten_dict(value_dict: Mapping[str, Any], prefix: str = "", sep: str = "_") -> dict[str, Any]:
     """Return nested entries under joined names.
 
@@ -116,8 +83,3 @@ def flatten_dict(value_dict: Mapping[str, Any], prefix: str = "", sep: str = "_"
         else:
             flat[name] = value
     return flat
-
-
-def load_json(json_path: str) -> Any:  # noqa: ANN401 - whatever the file has
-    """Return the content of a JSON file."""
-    return json.loads(Path(json_path).read_text(encoding="utf-8"))

@@ -60,11 +60,6 @@ def all_reduce_sum(tensor: Tensor) -> Tensor:
     return all_reduce_op(tensor, ReduceOp.SUM)
 
 
-def all_reduce_min(tensor: Tensor) -> Tensor:
-    """Replace the tensor by its minimum over all processes, and return it."""
-    return all_reduce_op(tensor, ReduceOp.MIN)
-
-
 def all_reduce_max(tensor: Tensor) -> Tensor:
     """Replace the tensor by its maximum over all processes, and return it."""
     return all_reduce_op(tensor, ReduceOp.MAX)
@@ -121,16 +116,6 @@ def convert_to_distributed_tensor(tensor: Tensor) -> tuple[Tensor, str]:
 def convert_to_normal_tensor(tensor: Tensor, orig_device: str) -> Tensor:
     """Return a tensor where it was before the exchange."""
     return tensor.cpu() if tensor.is_cuda and orig_device == "cpu" else tensor
-
-
-def set_cuda_device_index(idx: int) -> None:
-    """Choose the current CUDA device."""
-    torch.cuda.set_device(idx)
-
-
-def get_cuda_device_index() -> int:
-    """Return the current CUDA device; -1 without one."""
-    return torch.cuda.current_device() if torch.cuda.is_available() else -1
 
 
 def init_distributed_data_parallel_model(

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch import nn
 
 
 @contextmanager
@@ -37,54 +35,6 @@ def eval_model(model: nn.Module) -> Any:  # noqa: ANN401 - a context
 def is_leaf(module: nn.Module) -> bool:
     """Return whether a module has no children."""
     return not any(True for _ in module.children())
-
-
-def is_on_gpu(model: nn.Module) -> bool:
-    """Return whether all parameters are on CUDA devices."""
-    return all(value.is_cuda for value in model.parameters())
-
-
-def split_batchnorm_params(model: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the trained parameters of batch norm layers, and all others."""
-    norms: list[Tensor] = []
-    others: list[Tensor] = []
-    for module in model.modules():
-        found = norms if isinstance(module, _BatchNorm) and is_leaf(module) else others
-        found += [value for value in module.parameters(recurse=False) if value.requires_grad]
-    return norms, others
-
-
-def master_params(optimizer: Any) -> Iterator[Tensor]:  # noqa: ANN401 - an optimizer of any kind
-    """Yield the parameters of an optimizer."""
-    for group in optimizer.param_groups:
-        yield from group["params"]
-
-
-@contextmanager
-def torch_seed(seed: int | None) -> Iterator[None]:
-    """Draw torch's random numbers from a seed for a ``with`` block; None changes nothing."""
-    before = torch.get_rng_state()
-    if seed is not None:
-        torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        if seed is not None:
-            torch.set_rng_state(before)
-
-
-@contextmanager
-def numpy_seed(seed: int | None, *addl_seeds: int) -> Iterator[None]:
-    """Draw NumPy's random numbers from a seed for a ``with`` block; None changes nothing."""
-    before = np.random.get_state()
-    if seed is not None:
-        own = int(hash((seed, *addl_seeds)) % 1e6) if addl_seeds else seed
-        np.random.seed(own)
-    try:
-        yield
-    finally:
-        if seed is not None:
-            np.random.set_state(before)
 
 
 class Timer:

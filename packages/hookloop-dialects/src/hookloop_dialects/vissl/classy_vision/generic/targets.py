@@ -29,33 +29,3 @@ def maybe_convert_to_one_hot(target: Tensor, model_output: Tensor) -> Tensor:
 def is_pos_int(number: object) -> bool:
     """Return whether it is an integer above 0."""
     return type(number) is int and number > 0
-
-
-def is_pos_float(number: object) -> bool:
-    """Return whether it is a float above 0."""
-    return type(number) is float and number > 0
-
-
-def is_pos_int_list(value: object) -> bool:
-    """Return whether it is a list of integers above 0."""
-    return type(value) is list and all(map(is_pos_int, value))
-
-
-def is_pos_int_tuple(value: object) -> bool:
-    """Return whether it is a tuple of integers above 0."""
-    return type(value) is tuple and all(map(is_pos_int, value))
-
-
-def is_long_tensor(tensor: Tensor) -> bool:
-    """Return whether a tensor has 64-bit integers."""
-    return tensor.dtype == torch.int64
-
-
-def is_float_tensor(tensor: Tensor) -> bool:
-    """Return whether a tensor has 32-bit numbers."""
-    return tensor.dtype == torch.float32
-
-
-def is_double_tensor(tensor: Tensor) -> bool:
-    """Return whether a tensor has 64-bit numbers."""
-    return tensor.dtype == torch.float64

@@ -28,12 +28,6 @@ def recursive_copy_to_gpu(value: Any, non_blocking: bool = True) -> Any:  # noqa
     return recursive_copy_to_device(value, non_blocking, torch.device("cuda"))
 
 
-def copy_model_to_gpu(model: nn.Module, loss: nn.Module | None = None) -> Any:  # noqa: ANN401 - one or two modules
-    """Move a model, and a loss if there is one, to the current CUDA device."""
-    model.cuda()
-    return model if loss is None else (model, loss.cuda())
-
-
 def get_batchsize_per_replica(x: Any) -> int:  # noqa: ANN401 - any batch
     """Return the samples of a batch by the first tensor in it."""
     while isinstance(x, list | tuple | Mapping):

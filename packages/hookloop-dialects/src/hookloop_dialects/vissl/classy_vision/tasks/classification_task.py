@@ -9,7 +9,6 @@ from hookloop_dialects.vissl.task import Task as ClassificationTask
 
 __all__ = [
     "AmpType",
-    "BatchNormSyncMode",
     "BroadcastBuffersMode",
     "ClassificationTask",
     "LastBatchInfo",
@@ -29,14 +28,6 @@ class BroadcastBuffersMode(Enum):
     DISABLED = auto()
     FORWARD_PASS = auto()
     BEFORE_EVAL = auto()
-
-
-class BatchNormSyncMode(Enum):
-    """Whose layer computes batch norm over all processes."""
-
-    DISABLED = auto()
-    PYTORCH = auto()
-    APEX = auto()
 
 
 class LastBatchInfo(NamedTuple):

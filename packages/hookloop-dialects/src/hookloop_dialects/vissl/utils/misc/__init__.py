@@ -8,9 +8,6 @@ from hookloop_dialects.vissl.classy_vision.generic.distributed_util import (
 )
 from hookloop_dialects.vissl.utils.availability import (
     is_apex_available,
-    is_fairscale_sharded_available,
-    is_faiss_available,
-    is_opencv_available,
     is_wandb_available,
 )
 
@@ -18,8 +15,5 @@ __all__ = [
     "concat_all_gather",
     "flatten_dict",
     "is_apex_available",
-    "is_fairscale_sharded_available",
-    "is_faiss_available",
-    "is_opencv_available",
     "is_wandb_available",
 ]
