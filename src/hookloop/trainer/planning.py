@@ -78,6 +78,8 @@ class Planner:
         for hook in self.hooks:  # So that a metric which nobody produces is rejected.
             if type(hook) is StepSchedules:
                 hook.reads = tuple(one.metric for one in run.schedules.values() if one.metric)
+                # Without a schedule there is nothing to own.
+                hook.owns = StepSchedules.owns if run.schedules else ()
         streams = {"val": run.val_data, "test": run._internals.test_data}
         produced = produced_names(updates, run._internals.meters, streams) | besides
         # With getattr, because the list may hold anything: only the plan rejects what is not a

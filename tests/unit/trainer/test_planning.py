@@ -198,3 +198,7 @@ def test_a_second_hook_of_a_kind_that_works_once_is_rejected(tmp_path, kind, nam
     assert caught.value.hook == own
     assert not (tmp_path / "run").exists()
     make_trainer(default_hooks={name: kind()}, run_dir=tmp_path / "run").check()
+
+
+def test_without_a_schedule_there_is_nothing_that_two_hooks_could_own():
+    make_trainer(hooks=[StepSchedules().named("mine")], default_hooks=None).check()
