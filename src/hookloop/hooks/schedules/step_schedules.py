@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hookloop.engine.hook import SCHEDULES, Hook, Priority
@@ -30,7 +31,7 @@ class StepSchedules(Hook):
     """
 
     priority = Priority.LOW
-    owns = (SCHEDULES,)
+    owns: Sequence[str] = (SCHEDULES,)
     takes_part_in_training = True
 
     def __init__(self) -> None:
