@@ -152,3 +152,19 @@ def test_smoothing_is_asked_for_by_its_weight(tmp_path):
     for wrong in ("1", "-0.1", "nan", "much"):
         with pytest.raises(BadQuestion, match="smooth"):
             parse_query(collection, {**asked, "smooth": [wrong]})
+
+
+def test_a_curve_of_a_fork_begins_with_that_of_its_parent(tmp_path):
+    records = [record(i, **{"train/loss": 1 / i}) for i in range(10, 101, 10)]
+    write_run(tmp_path / "a", records, {"run_id": "aa"})
+    parent = {"path": "../a/iter_40.pth", "run_id": "aa", "iter": 40, "changed": ["optimizer.lr"]}
+    own = [record(i, **{"train/loss": 2.0}) for i in (50, 60)]
+    write_run(tmp_path / "b", own, {"run_id": "bb", "parent": parent})
+    collection = Collection([tmp_path])
+    fork = next(one for one in collection.entries().values() if one.name == "b")
+    found = curves_view(collection, Query([fork], ["train/loss"]))
+    assert found["curves"][0]["x"] == [10, 20, 30, 40, 50, 60]
+    assert found["curves"][0]["y"][3:] == [1 / 40, 2.0, 2.0]
+    assert [(mark["x"], mark["text"]) for mark in found["marks"]] == [
+        (40, "left its parent with optimizer.lr changed")
+    ]

@@ -11,22 +11,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock, Thread
 from time import monotonic
+from typing import cast
 
 from hookloop import HookloopError
 from hookloop.runs import LABELS_FILE as TAGS
 from hookloop.runs import RUN_LOCK as LOCK
 from hookloop.runs import (
+    Past,
     RunDir,
     RunRow,
     RunSummary,
     find_runs,
+    past_of,
     reject_links,
     relative_to,
     row_of,
     summarize_safely,
 )
 from hookloop_board.files import Stamp, stamp_of
-from hookloop_board.metrics_file import MetricsFile
+from hookloop_board.metrics_file import MetricsFile, Points
 
 FRESH = 0.5
 """Seconds for which the list of runs is taken as it is."""
@@ -174,6 +177,22 @@ class Collection:
                 self._files.popitem(last=False)
         file.update(until)
         return file
+
+    def past(self, entry: Entry, name: str, until: float = math.inf) -> list[Points]:
+        """Return the values of a metric that a fork shares with those that it comes from."""
+        if entry.summary.parent is None:
+            return []
+        # Only kept until a file of the run changes: the parent may be trained meanwhile.
+        past = cast("Past", entry.kept.setdefault("past", past_of(entry.dir)))
+        found = []
+        for one in past.lines:
+            with self._files_lock:
+                file = self._files.setdefault(f"past {one.file}", MetricsFile(one.file))
+            file.update(until)
+            points = file.points(name)
+            if points is not None:
+                found.append(points.between(one.after, one.until))
+        return found
 
     def _name(self, entries: Iterable[Entry]) -> None:
         """Tell runs of one name apart by their directories."""

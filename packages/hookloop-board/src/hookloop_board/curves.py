@@ -84,8 +84,10 @@ def curves_view(
             left_out.append({"run": entry.id, "text": str(error)})
             continue
         for name in query.metrics:
-            points = file.points(name)
-            if points is not None:
+            own = file.points(name)
+            parts = [*collection.past(entry, name, until), *([own] if own is not None else [])]
+            if parts:
+                points = Points.joined(parts)
                 about = {"run": entry.id, "metric": name, "reading": file.reading}
                 curves.append({**about, **_curve(points, scale, query)})
         marks += _marks(entry, scale, query)
@@ -212,6 +214,10 @@ def _marks(entry: Entry, scale: _Scale, query: Query) -> Iterator[dict[str, obje
         for one in read_starts(entry.home)
         if one.get("iter")
     ]
+    parent = entry.summary.parent
+    if parent is not None and parent.iter:
+        changed = f" with {', '.join(parent.changed)} changed" if parent.changed else ""
+        found.append((parent.iter, "change", f"left its parent{changed}"))
     changes = entry.extra.get("changes")
     for one in changes if isinstance(changes, list) else []:
         if isinstance(one, dict) and one.get("how") == "rewound":

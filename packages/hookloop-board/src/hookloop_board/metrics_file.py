@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -61,6 +61,17 @@ class Points:
     epochs: NDArray[np.float64]
     times: NDArray[np.float64]
     values: NDArray[np.float64]
+
+    def between(self, after: float, until: float) -> Points:
+        """Return those of the iterations behind one, up to another one."""
+        kept = (self.iters > after) & (self.iters <= until)
+        return Points(self.iters[kept], self.epochs[kept], self.times[kept], self.values[kept])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Points]) -> Points:
+        """Return several as one."""
+        columns = zip(*((p.iters, p.epochs, p.times, p.values) for p in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
 
 class MetricsFile:
