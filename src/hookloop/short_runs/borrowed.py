@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # What an update, or a step of the user's, may set on a run.
 _ATTRIBUTES = (
-    "plan", "metrics", "outbox", "requests", "wishes", "batch", "output", "loss", "place", "phase",
-    "stream",
+    "_plan", "metrics", "batch", "output", "loss", "place", "phase", "stream",
 )  # fmt: skip
+_OF_ENGINE = ("outbox", "requests", "wishes")
 
 UPDATES = (
     "model", "optimizers", "scaler", "progress", "undeclared", "gradients", "generators",
@@ -61,18 +61,22 @@ def borrowed(
         run._internals.ranks.open(run.device)
         # A sharded model stays spread over the ranks, as a training leaves it.
         align_ranks(run, trainer._session.parallel)
-    attributes = {name: getattr(run, name) for name in _ATTRIBUTES}
+    own = run._internals
+    before: list[tuple[object, str, object]] = [
+        (run, name, getattr(run, name)) for name in _ATTRIBUTES
+    ]
+    before += [(own, name, getattr(own, name)) for name in _OF_ENGINE]
     with RunState(run).kept(*keep, where=where), _failing_together(run):
         run._plan = Plan([], run._plan.points)
-        run.metrics, run._internals.outbox = MetricStore(), Outbox()
-        run._internals.requests, run._internals.wishes = Requests(), Requests()
+        run.metrics, own.outbox = MetricStore(), Outbox()
+        own.requests, own.wishes = Requests(), Requests()
         run.phase = run.stream = "train"
         try:
             run.model.train()
             yield Iterations(trainer)
         finally:
-            for name, value in attributes.items():
-                setattr(run, name, value)
+            for owner, name, value in before:
+                setattr(owner, name, value)
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def test_everything_is_set_back():
     model.linear.weight.grad = torch.ones(3, 4)
     model.norm.eval()
     before, hidden, group = state_of(trainer), model.hidden, run.optimizer.param_groups[0]
-    objects = run.plan, run.metrics, run._internals.outbox, run.progress
+    objects = run._plan, run.metrics, run._internals.outbox, run.progress
     with borrowed(trainer):
         assert not run.hooks
         model.train()
@@ -101,7 +101,7 @@ def test_everything_is_set_back():
     assert (model.training, model.norm.training) == (True, False)
     assert run.optimizer.param_groups[0] is group
     assert (group["lr"], model.count) == (0.1, 0)
-    assert (run.plan, run.metrics, run._internals.outbox, run.progress) == objects
+    assert (run._plan, run.metrics, run._internals.outbox, run.progress) == objects
     assert run._internals.requests.stop is None
 
 

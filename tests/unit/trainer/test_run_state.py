@@ -147,7 +147,10 @@ def test_what_is_kept_comes_back_in_place_whatever_is_changed(changes, where):
 def test_each_attribute_of_a_run_with_a_state_is_in_a_part():
     run = trained()
     stateful = {
-        field.name for field in fields(run) if hasattr(getattr(run, field.name), "state_dict")
+        field.name
+        for owner in (run, run._internals)
+        for field in fields(owner)
+        if hasattr(getattr(owner, field.name), "state_dict")
     }
     assert stateful <= IN_PARTS, "give it a part in RunState, or resumes lose it"
 
