@@ -1,8 +1,10 @@
 """Wheels of the engine and of what is beside it: built, installed one by one, and used."""
 
 import os
+import re
 import subprocess
 import sys
+from importlib.metadata import files, requires
 from pathlib import Path
 
 import click
@@ -66,6 +68,16 @@ def run(*command, cwd=ROOT):
     return done.stdout
 
 
+def needed():
+    """The packages that the engine needs, with what each takes where it is installed."""
+    names = [re.match(r"[\w-]+", one)[0] for one in requires("hookloop") if "extra ==" not in one]
+    sizes = {
+        name: sum(one.stat().st_size for part in files(name) if (one := part.locate()).is_file())
+        for name in sorted(names)
+    }
+    return {name: f"{size / 1e6:.1f} MB" for name, size in sizes.items()}
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
     """The wheels by the name of the distribution; that of the board has a test of its own."""
@@ -100,7 +112,7 @@ def test_the_engine_alone_trains_imports_little_and_names_the_others(environment
     python = environment("hookloop")
     milliseconds, has_torch, *reached = run(python, "-c", IMPORT, cwd=tmp_path).strip().split("|")
     sizes = {name: f"{path.stat().st_size / 1e6:.2f} MB" for name, path in sorted(wheels.items())}
-    print(f"\nwheels: {sizes}; import of hookloop: {milliseconds} ms")
+    print(f"\nwheels: {sizes}; import of hookloop: {milliseconds} ms; needs {needed()}")
     assert has_torch == "False" and not reached
     script = "from hookloop.hooks import StopAfter" + TRAIN.format(hook="StopAfter(epochs=9)")
     assert "completed" in run(python, "-c", script, cwd=tmp_path)
