@@ -14,6 +14,9 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+SMALL = 16_384
+"""Numbers that are sent to all at once: for so few, two exchanges of slices cost more."""
+
 T = TypeVar("T")
 
 
@@ -129,6 +132,8 @@ class TreeSum:
             return add_up(own, self._leaves, Tensor.add_)
         like = next(iter(own.values()))
         ranks = len(self._covers)
+        if len(like) <= SMALL:
+            return self._sum_of_all(own, like)
         ends = [len(like) * part // ranks for part in range(ranks + 1)]
         places = [slice(ends[part], ends[part + 1]) for part in range(ranks)]
         mine = places[self._rank]
@@ -149,6 +154,24 @@ class TreeSum:
         whole = [[self._sum[place]] for place in places]
         _exchange(self._rank, [whole[self._rank]] * ranks, whole)
         return self._sum
+
+    def _sum_of_all(self, own: Mapping[Node, Tensor], like: Tensor) -> Tensor:
+        """Return the sum of what is small: each process gets all subtrees, and adds all of it."""
+        import torch.distributed as dist
+
+        most = max(map(len, self._covers))
+        sent = like.new_zeros(most, len(like))
+        torch.stack([*own.values()], out=sent[: len(own)])
+        received = like.new_empty(len(self._covers), most, len(like))
+        # Newer versions of torch warn of the old name.
+        gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        gather(received.view(-1), sent.view(-1))
+        parts = {
+            node: received[rank, at]
+            for rank, nodes in enumerate(self._covers)
+            for at, node in enumerate(nodes)
+        }
+        return add_up(parts, self._leaves, Tensor.add_)
 
 
 def _exchange(
