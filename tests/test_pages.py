@@ -32,7 +32,8 @@ from hookloop.testing import RecordCalls, tiny_trainer
 NOT_RUN = 8
 
 SMOKE = [
-    ROOT / "tests" / "integration" / f"test_{name}.py" for name in ("examples", "further_examples")
+    ROOT / "tests" / "integration" / f"test_{name}.py"
+    for name in ("examples", "further_examples", "two_minutes")
 ]
 NOT_TRAINED = {"ray_train"}  # Its README says so: it needs Ray.
 

@@ -255,7 +255,7 @@ def _train_and_go_back(trainer: Trainer, iteration: int) -> None:
 
     def save_then_go_back(run: Run) -> None:
         if run.progress.iter == iteration and not went_back:
-            run.save("before.pth")
+            run.save()  # As iter_<n>.pth.
         elif run.progress.iter == iteration + 1 and not went_back:
             went_back.append(iteration)
             run.rewind(iteration)

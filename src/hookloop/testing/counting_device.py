@@ -86,7 +86,7 @@ class CountingDevice:
         self._swaps = False
 
     def __enter__(self) -> CountingDevice:
-        _register()
+        _check_gradients()
         self.reads = []
         self._swaps = torch.__future__.get_swap_module_params_on_conversion()
         # Parameters stay the same objects when a model is moved, as on a real device.
@@ -290,6 +290,22 @@ class _Module:
 
 
 @cache
+def _check_gradients() -> None:
+    """Reject a process whose first backward was before torch knew of the device.
+
+    torch makes a queue for each device at the first backward of a process, and never again.
+    """
+    number = torch.ones((), device=_NAME, requires_grad=True)
+    try:
+        torch.autograd.grad(number * 2, number)
+    except RuntimeError as error:
+        raise HookloopError(
+            "This process computed gradients before torch knew of the counting device: import "
+            "CountingDevice, host_reads or assert_no_host_reads from hookloop.testing before the "
+            "first training, at the top of the file or in conftest.py."
+        ) from error
+
+
 def _register() -> object:
     """Tell torch of the device, once in a process."""
     # Imported late: this is an experimental part of torch, which nothing else here needs.
@@ -357,3 +373,7 @@ def _copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Te
         _note("copy to the CPU")
     cast("Tensor", _held(target)).copy_(cast("Tensor", _held(source)))
     return target
+
+
+# At the import, which is the last moment at which torch certainly takes it: see _check_gradients.
+_REGISTERED = _register()
