@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from hookloop.beside import is_own
 from hookloop.update.first_loss import reachable
 
 if TYPE_CHECKING:
+    from hookloop.engine.hook import Hook
     from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
@@ -29,14 +31,16 @@ def warn_of_untrained(run: Run) -> None:
     """Report parameters with a gradient that no optimizer has, and rates that stay 0."""
     if not run.world.is_main:
         return
-    optimizers = run.optimizers.values()
+    own = reachable([run._internals.loss_function, run._internals.step_function])
+    # A step may train a module of its own with an optimizer of its own.
+    optimizers = [*run.optimizers.values(), *(one for one in own if isinstance(one, Optimizer))]
     held = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
     left = [
         name
         for name, parameter in _parameters(run)
         if parameter.requires_grad and parameter.grad is not None and id(parameter) not in held
     ]
-    if left:
+    if left and not any(map(_may_train, run.hooks)):
         named = ", ".join(f"'{name}'" for name in left[:MOST])
         more = f" and {len(left) - MOST} more" if len(left) > MOST else ""
         _log.warning(
@@ -52,6 +56,11 @@ def warn_of_untrained(run: Run) -> None:
             _log.warning(
                 "The learning rate%s is 0, and no schedule= raises it: nothing is trained.", which
             )
+
+
+def _may_train(hook: Hook) -> bool:
+    """Return whether a hook of the user's may give parameters to an optimizer later."""
+    return hook.takes_part_in_training and not is_own(type(hook))
 
 
 def _parameters(run: Run) -> Iterator[tuple[str, Tensor]]:
