@@ -9,11 +9,6 @@ Each check trains for real, in a temporary directory, in a fraction of a second.
 `AssertionError` that says what the hook did and what it should do instead.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from hookloop.lazy import load_name
 from hookloop.testing.checks import (
     RecordCalls,
     assert_hook_contract,
@@ -22,10 +17,8 @@ from hookloop.testing.checks import (
     assert_same_bits,
     tiny_trainer,
 )
-
-if TYPE_CHECKING:
-    from hookloop.testing.counting_device import CountingDevice, HostRead, HostReadError
-    from hookloop.testing.device_reads import assert_no_host_reads, host_reads
+from hookloop.testing.counting_device import CountingDevice, HostRead, HostReadError
+from hookloop.testing.device_reads import assert_no_host_reads, host_reads
 
 __all__ = [
     "CountingDevice",
@@ -40,20 +33,3 @@ __all__ = [
     "host_reads",
     "tiny_trainer",
 ]
-
-_DEVICE = "hookloop.testing.counting_device"
-_READS = "hookloop.testing.device_reads"
-_MODULE_OF = {
-    "CountingDevice": _DEVICE,
-    "HostRead": _DEVICE,
-    "HostReadError": _DEVICE,
-    "assert_no_host_reads": _READS,
-    "host_reads": _READS,
-}
-"""Names whose import adds a device to torch: only who uses it gets one."""
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return load_name(globals(), _MODULE_OF[name], name)

@@ -58,10 +58,12 @@ class HostRead:
 
 
 class CountingDevice:
-    """A device of torch, named ``counting``, that notes every read by the host.
+    r"""A device of torch, named ``counting``, that notes every read by the host.
 
     Reads are what makes a fast device wait: ``item``, ``tolist``, ``bool``, a copy to the CPU.
-    Move a model to it before or after its optimizer is built, or let the Trainer do it.
+    Move a model to it before or after its optimizer is built, or let the Trainer do it. Use it in
+    a process of its own: torch takes a device only before the first backward of a process, and
+    keeps it until the end, so that trainings on several ranks find it there, too.
 
     Args:
         allow: Called with each read; False makes that read an error where it happens.
@@ -69,13 +71,10 @@ class CountingDevice:
     Attributes:
         reads: The reads since the block was entered, in their order.
 
-    >>> with CountingDevice() as device:
-    ...     total = torch.ones(3).to(device.name).sum()
-    ...     double = total * 2
-    ...     before = len(device.reads)
-    ...     number = double.item()
-    >>> before, number, [read.what for read in device.reads]
-    (0, 6.0, ['item'])
+    Example:
+        with CountingDevice() as device:
+            tiny_trainer(MyHook(), device=device.name).train()
+        print(*device.reads, sep="\n")
     """
 
     name = _NAME
@@ -86,6 +85,7 @@ class CountingDevice:
         self._swaps = False
 
     def __enter__(self) -> CountingDevice:
+        _register()
         _check_gradients()
         self.reads = []
         self._swaps = torch.__future__.get_swap_module_params_on_conversion()
@@ -300,12 +300,13 @@ def _check_gradients() -> None:
         torch.autograd.grad(number * 2, number)
     except RuntimeError as error:
         raise HookloopError(
-            "This process computed gradients before torch knew of the counting device: import "
-            "CountingDevice, host_reads or assert_no_host_reads from hookloop.testing before the "
-            "first training, at the top of the file or in conftest.py."
+            "This process computed gradients before torch knew of the counting device, and torch "
+            "takes a device only before that. Use it in a process of its own: a script, or a file "
+            "of tests that is run alone."
         ) from error
 
 
+@cache
 def _register() -> object:
     """Tell torch of the device, once in a process."""
     # Imported late: this is an experimental part of torch, which nothing else here needs.
@@ -373,7 +374,3 @@ def _copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Te
         _note("copy to the CPU")
     cast("Tensor", _held(target)).copy_(cast("Tensor", _held(source)))
     return target
-
-
-# At the import, which is the last moment at which torch certainly takes it: see _check_gradients.
-_REGISTERED = _register()

@@ -50,10 +50,6 @@ def host_reads(
         hooks: The hooks that take part.
         make_trainer: Called with the hooks and with arguments of `hookloop.Trainer`.
         options: More arguments for it.
-
-    >>> reads = host_reads()
-    >>> len(reads), sum(map(len, reads[2:-1]))
-    (13, 0)
     """
     given: dict[str, Any] = {"train_data": _data(), "max_epochs": 1} | options
     with TemporaryDirectory(prefix="hookloop-test-") as folder, CountingDevice() as device:
@@ -82,9 +78,6 @@ def assert_no_host_reads(
             twelve iterations.
         make_trainer: As for `host_reads`.
         options: More arguments for it.
-
-    >>> from hookloop.hooks import StopOnNaN
-    >>> assert_no_host_reads(lambda: StopOnNaN(every=50))
     """
     hook = make_hook()
     reads = host_reads(hook, make_trainer=make_trainer, **options)
