@@ -69,14 +69,14 @@ def test_a_hook_that_reads_is_named_with_its_line():
         def after_train_iter(self, run):
             run.loss.detach().item()
 
-    with pytest.raises(AssertionError, match=r"ReadLoss.*test_host_reads\.py:\d+"):
+    with pytest.raises(AssertionError, match=r"ReadLoss.*on_counting_device\.py:\d+"):
         assert_no_host_reads(ReadLoss)
 
 
 def test_a_read_can_be_an_error():
     with CountingDevice() as device:
         number = torch.ones(3).to(device.name).sum()
-        with device.forbidding(), pytest.raises(HostReadError, match=r"test_host_reads\.py"):
+        with device.forbidding(), pytest.raises(HostReadError, match=r"on_counting_device\.py"):
             number.item()
         assert number.item() == 3.0
 

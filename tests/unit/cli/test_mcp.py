@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import mcp
 import pytest
@@ -26,12 +27,18 @@ def runs(tmp_path_factory):
     return directory
 
 
+def run(coroutine):
+    """Run it in a thread: the browser tests leave an event loop in the main one."""
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
 def call(server, tool, **arguments):
     async def ask():
         async with mcp.Client(server) as client:
             return await client.call_tool(tool, arguments)
 
-    answer = asyncio.run(ask())
+    answer = run(ask())
     text = answer.content[0].text
     return text if answer.is_error else json.loads(text)
 
@@ -41,7 +48,7 @@ def tools_of(server):
         async with mcp.Client(server) as client:
             return [tool.name for tool in (await client.list_tools()).tools]
 
-    return asyncio.run(ask())
+    return run(ask())
 
 
 def test_without_allow_changes_there_is_no_tool_that_changes(runs):
@@ -106,7 +113,7 @@ def test_it_serves_on_the_standard_streams(runs):
             answer = await client.call_tool("diff", {"first": "one", "second": "two"})
             return json.loads(answer.content[0].text)
 
-    assert asyncio.run(ask())["equal"] is False
+    assert run(ask())["equal"] is False
 
 
 def test_the_missing_package_is_named(runs, monkeypatch):

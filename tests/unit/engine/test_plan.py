@@ -1,5 +1,6 @@
 import pytest
-from tests.tiny import make_trainer
+import torch
+from tests.tiny import make_model, make_trainer
 
 from hookloop.engine.hook import Hook, Priority
 from hookloop.engine.plan import Plan, fire
@@ -234,7 +235,10 @@ class Writes(Hook):
     ],
 )
 def test_two_hooks_that_own_the_same_are_rejected_by_name(hooks, what):
-    trainer = make_trainer(hooks=hooks)
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+    trainer = make_trainer(hooks=hooks, model=model, optimizer=optimizer, schedule=schedule)
     with pytest.raises(HookError, match=what):
         trainer.check()
     hooks[1].owns = "report"

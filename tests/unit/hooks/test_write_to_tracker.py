@@ -60,7 +60,7 @@ def train(directory, kill=None, **options):
     parts = hooks() | {"save": SaveCheckpoint(every="3 iters")}
     if kill is not None:
         parts["kill"] = Kill(kill)
-    options = {"max_epochs": 4, "val_every": 2, "config": {"seed": 1}} | options
+    options = {"max_epochs": 4, "val_every": 2, "setup": {"config": {"seed": 1}}} | options
     trainer = make_classifier(hooks=parts, run_dir=directory, **options)
     trainer.train()
     return trainer
