@@ -258,7 +258,7 @@ RANKED = {
     "sharded": lambda: make(None, resume=None, default_hooks=False, parallel="sharded")[0],
     "without a seed": lambda: make(None, resume=None, default_hooks=False, seed=None)[0],
     "streams": lambda: make(
-        None, resume=None, default_hooks=False, names=False, mix="cycle", loss=None,
+        None, resume=None, default_hooks=False, names=False, data={"mix": "cycle"}, loss=None,
         step=step_of_both, train_data=streams_of_pairs(), model=Plain,
     )[0],
     "an update of one's own": with_own_update,

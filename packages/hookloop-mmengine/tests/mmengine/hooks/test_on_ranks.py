@@ -176,7 +176,7 @@ def test_a_metric_that_fails_on_the_first_process_ends_all(tmp_path):
 
 def test_weights_of_another_run_are_loaded(tmp_path):
     def train(name, load_from=None):
-        return state_of(make(tmp_path / name, setup={"load_from": load_from}).train())
+        return state_of(make(tmp_path / name, load_from=load_from).train())
 
     first = str(tmp_path / "a" / "epoch_4.pth")
     train("a")
