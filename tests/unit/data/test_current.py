@@ -81,7 +81,7 @@ def ends_the_same(tmp_path, hook, *cuts, **options):
         (NewEachEpoch, (8, 10), {}),
         (lambda: WithinEpoch(now=False), (5, 7, 9), {}),
         (lambda: WithinEpoch(now=True), (5, 6, 9), {}),
-        (lambda: WithinEpoch(now=False), (5, 6), {"epoch_iters": 4}),
+        (lambda: WithinEpoch(now=False), (5, 6), {"data": {"epoch_iters": 4}}),
     ],
 )
 def test_a_cut_before_or_after_the_replacement_changes_nothing(tmp_path, hook, cuts, options):

@@ -44,7 +44,9 @@ def said(error):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [{}, {"seed_samples": "workers"}, {"seed_samples": False}])
+@pytest.mark.parametrize(
+    "how", [{}, {"data": {"seed_samples": "workers"}}, {"data": {"seed_samples": False}}]
+)
 @pytest.mark.parametrize("collate_fn", [None, collate])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_index_of_a_sample_that_is_none_is_named(workers, collate_fn, how):
