@@ -148,7 +148,7 @@ LOADERS = {
     [("plain", 3), ("plain", 4), ("plain", 7), ("list", 4), ("workers", 4), ("persistent", 4)],
 )
 def test_a_resume_is_exact(kind, at, tmp_path):
-    options = {"limit": {"train": 3, "val": 1}, "max_epochs": 3}
+    options = {"data": {"limit": {"train": 3, "val": 1}}, "max_epochs": 3}
 
     def make(*hooks, **more):
         return tiny_trainer(*hooks, train_data=LOADERS[kind](), **options, **more)

@@ -65,6 +65,8 @@ class CutAt(Hook):
 
 
 def make(run_dir, *, cut=None, every="2 iters", workers=0, resume=None, data=None, **options):
+    if isinstance(data, dict):  # The settings of the group, and not a loader.
+        options["data"], data = data, None
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(4, 8), torch.nn.Dropout(0.4), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)
