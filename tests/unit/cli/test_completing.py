@@ -24,7 +24,7 @@ def _hooks(project: Path) -> None:
 
 
 def test_verbs_and_options() -> None:
-    assert offered("ex") == ["export"] and "train" in offered("")
+    assert offered("expo") == ["export"] and "train" in offered("")
     assert offered("export", "--for") == ["--format"]
     assert offered("export", "--format", "to") == ["torch.export", "torchscript"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from hookloop_mmengine.dist.exchange import (
     all_gather,
     all_gather_object,
@@ -27,6 +29,7 @@ from hookloop_mmengine.dist.processes import (
     master_only,
 )
 from hookloop_mmengine.dist.results import collect_results
+from hookloop_mmengine.missing import reject
 
 __all__ = [
     "all_gather",
@@ -51,3 +54,7 @@ __all__ = [
     "master_only",
     "sync_random_seed",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 from abc import ABC, abstractmethod
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import yaml
+
+from hookloop_mmengine.missing import reject
 
 
 class BaseFileHandler(ABC):
@@ -95,3 +97,7 @@ file_handlers: dict[str, BaseFileHandler] = {
     "pickle": PickleHandler(),
     "pkl": PickleHandler(),
 }
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)
