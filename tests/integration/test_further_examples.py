@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -69,8 +70,9 @@ def test_the_hook_of_the_plug_in_is_found_by_its_name(tmp_path, monkeypatch):
     assert (tmp_path / "run" / "lamp.txt").read_text() == "green\n"
 
 
-def test_a_dialect_that_is_made_of_the_kit_alone():
-    folder = EXAMPLES / "dialect"
+def test_a_dialect_that_is_made_of_the_kit_alone(tmp_path):
+    # A copy, because its trainings make their run directories where they are.
+    folder = shutil.copytree(EXAMPLES / "dialect", tmp_path / "dialect")
     line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
