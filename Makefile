@@ -138,7 +138,6 @@ faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks,
 
 evidence: $(INSTALLED) ## Measure again what the README claims; CLAIM=exactness, or all of them
 	$(BIN)/python scripts/evidence.py $(CLAIM)
-	$(BIN)/python scripts/make_docs.py
 
 distributions: $(INSTALLED) board ## Build all five, install each and all in clean environments, run their tests; SHARED=1 is quick
 	$(BIN)/python scripts/try_distributions.py $(if $(SHARED),--shared --quick)

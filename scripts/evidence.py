@@ -1,8 +1,7 @@
 """Measure again what the README claims: ``make evidence CLAIM=exactness``.
 
 Each claim is one command. What it printed is kept in docs/evidence with the date, the commit, the
-machine and the versions; docs/evidence.md is made of these files, and a test rejects figures that
-are older than the release before this one.
+machine and the versions.
 """
 
 from __future__ import annotations
@@ -147,6 +146,7 @@ def measure(name: str) -> Path:
     seconds = time.monotonic() - began
     if done.returncode:
         raise NotShownError(f"{name}: the command ended with {done.returncode}: {done.stdout}")
+    PLACE.mkdir(parents=True, exist_ok=True)
     place = PLACE / f"{name}.json"
     found = {
         "claim": claim.says,

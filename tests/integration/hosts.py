@@ -195,13 +195,17 @@ def _ip(*arguments: str) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    found = []
+    """Return the processes that a process has started, and those that these have started."""
+    parents: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:  # It has ended meanwhile.
             continue
-        if int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
+        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, waiting = [], [pid]
+    while waiting:
+        own = parents.get(waiting.pop(), [])
+        found += own
+        waiting += own
     return found

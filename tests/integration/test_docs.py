@@ -123,6 +123,8 @@ def run_session(block, names, where):
     assert not said, "".join(said)
 
 
+# Trackers' packages have threads of their own, which may fail after a run has ended.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("page", with_blocks("yaml"))
 def test_the_configs_of_a_page_train(page, project, service):
     for block in blocks(page, "yaml"):

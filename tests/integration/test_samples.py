@@ -213,7 +213,7 @@ def test_after_going_back_the_samples_are_those_of_the_present_branch(tmp_path):
         takes_part_in_training = True
 
         def after_train_iter(self, run):
-            if run.progress.iter == 37 and not run.changes:
+            if run.progress.iter == 37 and not run._internals.changes:
                 run.rewind(33, skip=[35, 36], reason="test")
 
     note = Note()
@@ -297,7 +297,7 @@ def test_ranks_have_their_parts_of_the_global_batch(tmp_path, ranks):
 
 
 def test_the_command_shows_the_samples(tmp_path, monkeypatch):
-    (tmp_path / "data.py").write_text(
+    (tmp_path / "eight_samples.py").write_text(
         "import torch\n"
         "from torch.utils.data import DataLoader, TensorDataset\n"
         "def data():\n"
@@ -306,7 +306,7 @@ def test_the_command_shows_the_samples(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text(
         "import_path: ['.']\n"
         "model: {type: torch.nn.Linear, in_features: 4, out_features: 1}\n"
-        "train_data: {type: data.data}\n"
+        "train_data: {type: eight_samples.data}\n"
         "loss: torch.nn.functional.mse_loss\n"
         "optimizer: {type: torch.optim.SGD, lr: 0.1}\n"
         "max_iters: 6\nseed: 1\nrun_dir: run\n"
