@@ -241,7 +241,7 @@ def _replay(side: Side, first: int, last: int, looking: Sequence[Hook], put: Put
 
     routes = find_routes(cast("str", side.run), first, last)
     make = _make(side, routes[0])
-    if keys := [*_keys(side), *_keys_of_other(side, routes[0])]:
+    if keys := _keys(side):
         routes = [_with_changes(route, keys) for route in routes]
     is_as_it_was = side.commit is None and not side.is_changed and not keys
     try:
@@ -303,9 +303,8 @@ def _make(side: Side, route: Route) -> Make:
         )
 
     def arguments_of(directory: Path, start: Line) -> Mapping[str, object]:
-        used = _start_of(side.config_of) if side.config_of is not None else start
-        home = side.config_of or cast("str", side.run)
-        config = config_of(RunDir(Path(home)), used, side.settings, side.place)
+        home = RunDir(Path(cast("str", side.run)))
+        config = config_of(home, start, side.settings, side.place)
         return arguments(config, run_dir=directory)
 
     return arguments_of
@@ -325,25 +324,8 @@ def _function_of(side: Side) -> Callable[[Path], Mapping[str, object]]:
     return cast("Callable[[Path], Mapping[str, object]]", function)
 
 
-def _start_of(run: str) -> Line:
-    from hookloop.runs.interventions import read_interventions
-    from hookloop.runs.layout import RunDir
-
-    return next(one for one in read_interventions(RunDir(Path(run))) if one["what"] == "start")
-
-
 def _keys(side: Side) -> list[str]:
     return [text.partition("=")[0].lstrip("+~") for text in side.settings]
-
-
-def _keys_of_other(side: Side, route: Route) -> list[str]:
-    """Return the keys in which the config of another run differs."""
-    if side.config_of is None:
-        return []
-    trees = (route.stretches[-1].start, _start_of(side.config_of))
-    both = [flatten(cast("dict[object, object]", one.get("config") or {})) for one in trees]
-    keys = dict.fromkeys([*both[0], *both[1]])
-    return [key for key in keys if both[0].get(key) != both[1].get(key)]
 
 
 def _with_changes(route: Route, keys: Sequence[str]) -> Route:

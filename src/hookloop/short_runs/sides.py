@@ -45,7 +45,6 @@ class Side:
         python: The interpreter; None for this one.
         variables: Variables of the process: those of the run, and what the user sets.
         threads: How many threads torch computes with; None for its default.
-        config_of: Another run, whose config is used instead of the run's own.
         is_changed: Whether it differs from the run as it was on purpose.
     """
 
@@ -60,7 +59,6 @@ class Side:
     python: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     threads: int | None = None
-    config_of: str | None = None
     is_changed: bool = False
 
     def to_spec(self, **more: object) -> dict[str, object]:
